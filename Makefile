@@ -1,0 +1,56 @@
+# make test      every test, under the race detector, and the quickstart
+# make lint      gofmt, go mod tidy, go vet, staticcheck
+# make mutate    break every promise on purpose: its tests must notice; ONLY=NAME for one
+# make fuzz      every fuzz target for FUZZTIME
+# make bench     every benchmark, COUNT times, for benchstat
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+
+GO       ?= go
+BENCH    ?= .
+COUNT    ?= 1
+ONLY     ?=
+FUZZTIME ?= 30s
+
+# Modules inside this one; the go tool does not go into them by itself.
+NESTED := $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*' -printf '%h ')
+
+# Allocations cannot be counted under the race detector: the packages whose
+# tests do are tested once more without it.
+ALLOC = $(shell grep -rl --include='*_test.go' '^func Test.*Alloc' . | xargs -rn1 dirname | sort -u)
+
+.PHONY: all test lint mutate fuzz bench
+
+all: lint test
+
+test:
+	$(GO) test -race ./...
+	$(if $(ALLOC),$(GO) test -run Alloc $(ALLOC))
+	for dir in $(NESTED); do $(GO) -C $$dir test -race ./...; done
+	$(GO) run ./examples/quickstart
+
+lint: staticcheck := $(CURDIR)/.bin/staticcheck
+lint:
+	@files=$$(gofmt -l .); test -z "$$files" || { echo "not in gofmt's form:" $$files; exit 1; }
+	$(GO) build -modfile=tools.mod -o $(staticcheck) honnef.co/go/tools/cmd/staticcheck
+	for dir in . $(NESTED); do \
+		$(GO) -C $$dir mod tidy -diff; \
+		$(GO) -C $$dir vet -tags mutation ./...; \
+		(cd $$dir && $(staticcheck) -tags mutation ./...); \
+	done
+
+mutate:
+	$(GO) test -tags mutation -count=1 -timeout 30m $(if $(ONLY),-v -run 'TestMutations/$(ONLY)') ./internal/mutation
+
+fuzz:
+	for dir in . $(NESTED); do \
+		$(GO) -C $$dir test -list '^Fuzz' ./... | \
+		awk '/^Fuzz/ {names = names " " $$1} /^ok/ {n = split(names, name); for (i = 1; i <= n; i++) print $$2, name[i]; names = ""}' | \
+		while read -r pkg name; do \
+			$(GO) -C $$dir test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+bench:
+	for dir in . $(NESTED); do $(GO) -C $$dir test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...; done

@@ -1,0 +1,150 @@
+package lint
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/headway-go/headway"
+
+// A rule says what the packages of a folder may import besides the standard
+// library.
+type rule struct {
+	ours   []string // folders of this module; those below them too
+	others bool     // other modules
+}
+
+// rules holds the folders that are not free to import what they like.
+var rules = map[string]rule{
+	".":             {ours: []string{"limiter", "breaker", "retryafter", "internal"}},
+	"limiter":       {ours: []string{"internal/law", "internal/line"}},
+	"breaker":       {others: true},
+	"retryafter":    {},
+	"internal/law":  {},
+	"internal/line": {ours: []string{"internal/law"}},
+}
+
+// allows reports whether the rule lets a package import another. A test may
+// import any other module, and its own package.
+func (r rule) allows(dir, imported string, test bool) bool {
+	ours, ok := strings.CutPrefix(imported+"/", module+"/")
+	if !ok {
+		first, _, _ := strings.Cut(imported, "/")
+		return r.others || test || !strings.Contains(first, ".")
+	}
+	ours = path.Clean(ours)
+	return test && ours == dir || slices.ContainsFunc(r.ours, func(may string) bool {
+		return ours == may || strings.HasPrefix(ours, may+"/")
+	})
+}
+
+// ruleOf returns the rule of the nearest folder that has one. The root's holds
+// for itself alone.
+func ruleOf(dir string) (rule, bool) {
+	for d := dir; d != "."; d = path.Dir(d) {
+		if r, ok := rules[d]; ok {
+			return r, true
+		}
+	}
+	r, ok := rules[dir]
+	return r, ok
+}
+
+func checkImports(tree fs.FS) ([]string, error) {
+	var complaints []string
+	err := walk(tree, func(name string, data []byte) error {
+		dir := path.Dir(name)
+		rule, ok := ruleOf(dir)
+		if !ok || !isCode(name) {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, data, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if !rule.allows(dir, imported, strings.HasSuffix(name, "_test.go")) {
+				complaints = append(complaints, fmt.Sprintf("%s: may not import %s", name, imported))
+			}
+		}
+		return nil
+	})
+	return complaints, err
+}
+
+func TestImports(t *testing.T) { check(checkImports).passes(t) }
+
+func TestImportsCheck(t *testing.T) {
+	const std, other = "net/http", "example.com/other"
+	ours := func(dir string) string { return path.Join(module, dir) }
+	for _, tt := range []struct {
+		file, imports string
+		ok            bool
+	}{
+		{"transport.go", std, true},
+		{"transport.go", ours("limiter"), true},
+		{"transport.go", ours("breaker"), true},
+		{"transport.go", ours("retryafter"), true},
+		{"transport.go", ours("internal/line"), true},
+		{"transport.go", ours("otel"), false},
+		{"transport.go", ours("limiterx"), false},
+		{"transport.go", other, false},
+		{"transport_test.go", ours(""), true},
+		{"transport_test.go", other, true},
+		{"transport_test.go", ours("headwaytest"), false},
+
+		{"limiter/limiter.go", std, true},
+		{"limiter/limiter.go", ours("internal/law"), true},
+		{"limiter/limiter.go", ours("internal/line"), true},
+		{"limiter/limiter.go", ours("internal/digest"), false},
+		{"limiter/limiter.go", ours("breaker"), false},
+		{"limiter/limiter.go", ours("retryafter"), false},
+		{"limiter/limiter.go", ours(""), false},
+		{"limiter/limiter.go", other, false},
+		{"limiter/limiter_test.go", ours("limiter"), true},
+		{"limiter/limiter_test.go", other, true},
+		{"limiter/limiter_test.go", ours(""), false},
+		{"limiter/sub/sub.go", other, false},
+
+		{"breaker/breaker.go", other, true},
+		{"breaker/breaker.go", ours("limiter"), false},
+		{"breaker/breaker.go", ours("retryafter"), false},
+		{"breaker/breaker.go", ours(""), false},
+
+		{"retryafter/read.go", std, true},
+		{"retryafter/read.go", ours("limiter"), false},
+		{"retryafter/read.go", ours("breaker"), false},
+		{"retryafter/read.go", ours("internal/law"), false},
+		{"retryafter/read.go", ours(""), false},
+		{"retryafter/read.go", other, false},
+
+		{"internal/law/law.go", std, true},
+		{"internal/law/law.go", ours("internal/line"), false},
+		{"internal/law/law.go", other, false},
+		{"internal/law/law_test.go", other, true},
+		{"internal/line/line.go", ours("internal/law"), true},
+		{"internal/line/line.go", ours("limiter"), false},
+		{"internal/line/line.go", other, false},
+
+		{"otel/observer.go", ours(""), true},
+		{"otel/observer.go", other, true},
+		{"limiter/testdata/bad.go", other, true},
+	} {
+		var want []string
+		if !tt.ok {
+			want = []string{tt.file + ": may not import " + tt.imports}
+		}
+		check(checkImports).says(t, map[string]string{tt.file: "package p\n\nimport _ \"" + tt.imports + "\"\n"}, want...)
+	}
+}

@@ -1,0 +1,26 @@
+// Package mutation proves that the tests can fail. For every promise it keeps
+// a mutation: a small edit that breaks the promise, and the tests that then
+// must fail. It holds no code of the module's own, only tests.
+//
+// A mutation is a file testdata/NAME.mut, written by hand:
+//
+//	promise: S7 a cancelled waiter frees its place at once
+//	test: ./limiter TestCancelFreesThePlace TestModel/cancel
+//
+//	-- old internal/line/line.go --
+//		l.remove(w)
+//		l.replan(now)
+//	-- new --
+//		l.remove(w)
+//
+// After "test:" comes the folder of a package, then the names of its tests, as
+// "go test -run" takes them but in full; each of them must fail. A line
+// "flags:" may follow with flags for "go test", such as -race. The old text is
+// whole lines, white space included, and must occur exactly once, so that no
+// mutation goes stale unseen. The new text may be empty. More pairs may follow,
+// in the same file or in others; the edits must still compile.
+//
+// "go test" checks that every mutation still applies. "make mutate" also builds
+// each, with go's -overlay flag and no copy of the tree, and runs its tests:
+// once without it, when they must pass, and once with it.
+package mutation
