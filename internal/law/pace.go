@@ -1,0 +1,82 @@
+package law
+
+import "time"
+
+// gentle is for how long a pause's end lets requests through one by one.
+const gentle = int64(10 * time.Second)
+
+// Pace is a pause and the gentle restart after it: nothing before end; for 10 s
+// from then on, the k-th start comes no earlier than end + k intervals. It
+// counts starts, not units.
+type Pace struct {
+	rate
+	end    Time
+	starts int64
+}
+
+// NewPace returns a Pace without a pause. Its interval is the smallest of
+// those of the limits that it restarts under, at most 1 s.
+func NewPace(limits ...Spec) *Pace {
+	p := &Pace{end: -Never}
+	p.SetLimits(limits...)
+	return p
+}
+
+// SetLimits chooses the interval anew; the pause stays.
+func (p *Pace) SetLimits(limits ...Spec) {
+	p.rate = rate{n: 1, per: int64(time.Second)}
+	for _, l := range limits {
+		if r := (rate{n: l.N, per: int64(l.period())}); l.N > 0 && r.before(p.rate) {
+			p.rate = r
+		}
+	}
+}
+
+// Until extends the pause to t, and reports whether that is later than before.
+func (p *Pace) Until(t Time) bool {
+	if t <= p.end {
+		return false
+	}
+	p.end, p.starts = t, 0
+	return true
+}
+
+// End returns the end of the last pause.
+func (p *Pace) End() Time { return p.end }
+
+func (p *Pace) Earliest(t Time, _ int64) (Time, bool) {
+	free := addSat(p.end, gentle)
+	if t >= free {
+		return t, false
+	}
+	ns, frac := p.span(p.starts)
+	if frac > 0 {
+		ns = addSat(ns, 1)
+	}
+	return max(t, min(free, addSat(p.end, ns))), false
+}
+
+func (p *Pace) Take(t Time, _ int64) bool {
+	if t >= p.end && t < addSat(p.end, gentle) {
+		p.starts++
+	}
+	return false
+}
+
+func (p *Pace) Answered(Time, int64) {}
+
+func (p *Pace) Give(taken Time, _ int64, _ bool) {
+	if taken >= p.end && p.starts > 0 {
+		p.starts--
+	}
+}
+
+func (p *Pace) Spend(Time, int64) {}
+
+func (p *Pace) Remaining(Time) int64 { return Unlimited }
+
+func (p *Pace) Recovered(now Time) bool { return now >= addSat(p.end, gentle) }
+
+func (p *Pace) history(Time) []Entry { return nil }
+
+func (p *Pace) simulate(Time) sim { return sim{kind: simPace, pace: *p} }

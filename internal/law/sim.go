@@ -1,0 +1,117 @@
+package law
+
+// sim is a copy of a State to plan with: a value, so that planning allocates
+// nothing. Starts are taken in order of time. The zero sim has no limit.
+type sim struct {
+	kind     simKind
+	bucket   bucket
+	spaced   spaced
+	sliding  sliding
+	calendar calendar
+	pace     Pace
+	window   windowSim
+	// loose: it depends on an answer to come. strict: so does whatever is
+	// taken from now on.
+	loose, strict bool
+}
+
+type simKind uint8
+
+const (
+	simOpen simKind = iota
+	simBucket
+	simSpaced
+	simSliding
+	simCalendar
+	simPace
+	simWindow
+)
+
+// earliest is State.Earliest; todo is the plan that is being taken in order.
+func (s *sim) earliest(t Time, cost int64, todo []planned) (at Time, atLeast bool) {
+	switch s.kind {
+	case simBucket:
+		return s.bucket.Earliest(t, cost)
+	case simSpaced:
+		at, _ = s.spaced.Earliest(t, cost)
+		return at, s.loose && at > t
+	case simSliding:
+		return s.sliding.Earliest(t, cost)
+	case simCalendar:
+		return s.calendar.Earliest(t, cost)
+	case simPace:
+		return s.pace.Earliest(t, cost)
+	case simWindow:
+		if cost > s.window.n {
+			return Never, false
+		}
+		return s.window.earliest(t, cost, todo)
+	}
+	return t, false
+}
+
+// take counts the next start of the plan.
+func (s *sim) take(t Time, cost int64) {
+	switch s.kind {
+	case simBucket:
+		s.bucket.Take(t, cost)
+	case simSpaced:
+		s.spaced.Take(t, cost)
+		s.loose = s.loose || s.strict
+	case simSliding:
+		s.sliding.Take(t, cost)
+	case simCalendar:
+		s.calendar.Take(t, cost)
+	case simPace:
+		s.pace.Take(t, cost)
+	case simWindow:
+		s.window.sum = addSat(s.window.sum, cost)
+		s.window.end++
+	}
+}
+
+// spoils returns the first of todo[i:] that would no longer be possible if cost
+// units more started at t, or -1.
+func (s *sim) spoils(t Time, cost int64, todo []planned, i int) int {
+	if i >= len(todo) {
+		return -1
+	}
+	c := *s
+	if c.kind == simWindow {
+		c.window.sum = addSat(c.window.sum, cost) // stays until t+per, where the loop ends
+	} else {
+		c.take(t, cost)
+	}
+	for ; i < len(todo); i++ {
+		e := todo[i]
+		if c.forgets(t, e.at) {
+			return -1
+		}
+		if at, _ := c.earliest(e.at, e.cost, todo); at > e.at {
+			return i
+		}
+		c.take(e.at, e.cost)
+	}
+	return -1
+}
+
+// forgets reports whether at the instant at a start at t no longer counts.
+func (s *sim) forgets(t, at Time) bool {
+	switch s.kind {
+	case simOpen:
+		return true
+	case simBucket:
+		return s.bucket.Recovered(at)
+	case simSpaced:
+		return s.spaced.idle(at)
+	case simSliding:
+		return at >= addSat(t, 2*s.sliding.per)
+	case simCalendar:
+		return !s.calendar.clock(at).Before(s.calendar.end) // roll has not been here yet
+	case simPace:
+		return s.pace.Recovered(at)
+	case simWindow:
+		return at >= addSat(t, s.window.per)
+	}
+	return false
+}

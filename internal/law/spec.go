@@ -1,0 +1,188 @@
+package law
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind names a law; the order is that of limiter.Law.
+type Kind uint8
+
+// The laws.
+const (
+	Window Kind = iota
+	Bucket
+	Spaced
+	Sliding
+	Calendar
+)
+
+var kinds = [...]string{"window", "bucket", "spaced", "sliding", "calendar"}
+
+func (k Kind) String() string {
+	if int(k) < len(kinds) {
+		return kinds[k]
+	}
+	return "law(" + strconv.Itoa(int(k)) + ")"
+}
+
+// Unit is a calendar period; the order is that of limiter.Unit.
+type Unit uint8
+
+// The calendar periods.
+const (
+	Minute Unit = iota + 1
+	Hour
+	Day
+	Week
+	Month
+)
+
+var units = [...]string{"", "minute", "hour", "day", "week", "month"}
+
+func (u Unit) String() string {
+	if u > 0 && int(u) < len(units) {
+		return units[u]
+	}
+	return "unit(" + strconv.Itoa(int(u)) + ")"
+}
+
+// Spec is a limit; the fields are those of limiter.Limit.
+type Spec struct {
+	N        int64
+	Per      time.Duration
+	Kind     Kind
+	Burst    int64
+	Strict   bool
+	Unit     Unit
+	Location *time.Location
+}
+
+// The largest valid N and Burst, and the longest valid Per.
+const (
+	MaxN   = 1_000_000_000
+	MaxPer = 10 * year
+)
+
+// Validate returns every mistake in s: the field, its value, what is right.
+func (s Spec) Validate() (bad []string) {
+	say := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
+	if s.N < 0 || s.N > MaxN {
+		say("N is %d; it must be 0 (nothing passes) to 1,000,000,000", s.N)
+	}
+	if s.Kind > Calendar {
+		say("Law is %d; it must be Window, Bucket, Spaced, Sliding or Calendar", s.Kind)
+	}
+	if s.Kind == Calendar {
+		if s.Per != 0 {
+			say("Per is %v; a Calendar limit has a Unit and no Per", s.Per)
+		}
+		if s.Unit < Minute || s.Unit > Month {
+			say("Unit is %d; a Calendar limit needs Minute, Hour, Day, Week or Month", s.Unit)
+		}
+	} else {
+		if s.Per <= 0 || s.Per > MaxPer {
+			say("Per is %v; it must be 1ns to 10 years (%v)", s.Per, MaxPer)
+		}
+		if s.Unit != 0 {
+			say("Unit is %v; only a Calendar limit has one, use Per", s.Unit)
+		}
+		if s.Location != nil {
+			say("Location is %v; only a Calendar limit has one, leave it nil", s.Location)
+		}
+	}
+	switch {
+	case s.Kind != Bucket && s.Burst != 0:
+		say("Burst is %d; only a Bucket has one, leave it 0", s.Burst)
+	case s.Burst < 0 || s.Burst > MaxN:
+		say("Burst is %d; it must be 1 to 1,000,000,000, or 0 for N, since a smaller one admits nothing", s.Burst)
+	}
+	if s.Strict && s.Kind != Window && s.Kind != Spaced {
+		say("Strict is true; only Window and Spaced can be strict, not %v", s.Kind)
+	}
+	return bad
+}
+
+// Max returns the largest cost that can ever fit.
+func (s Spec) Max() int64 {
+	switch {
+	case s.N == 0:
+		return 0
+	case s.Kind == Bucket:
+		return s.burst()
+	case s.Kind == Spaced:
+		return MaxN
+	}
+	return s.N
+}
+
+// Interval returns the limit's Per/N rounded up, the mean time between units.
+func (s Spec) Interval() time.Duration {
+	per := s.period()
+	if s.N == 0 {
+		return per
+	}
+	return time.Duration((int64(per)-1)/s.N + 1)
+}
+
+// period returns Per, or the nominal length of a calendar unit.
+func (s Spec) period() time.Duration {
+	if s.Kind != Calendar {
+		return s.Per
+	}
+	return [...]time.Duration{0, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 31 * 24 * time.Hour}[s.Unit]
+}
+
+// Period returns Per, or the nominal length of a calendar unit.
+func (s Spec) Period() time.Duration { return s.period() }
+
+func (s Spec) rate() rate { return rate{n: s.N, per: int64(s.Per)} }
+
+func (s Spec) burst() int64 {
+	if s.Burst == 0 {
+		return s.N
+	}
+	return s.Burst
+}
+
+// String returns the limit as short text: "50/1s", "bucket 100/1m burst 10".
+func (s Spec) String() string {
+	var b strings.Builder
+	if s.Strict {
+		b.WriteString("strict ")
+	}
+	if s.Kind != Window && s.Kind != Calendar {
+		b.WriteString(s.Kind.String())
+		b.WriteByte(' ')
+	}
+	b.WriteString(strconv.FormatInt(s.N, 10))
+	b.WriteByte('/')
+	if s.Kind == Calendar {
+		b.WriteString(s.Unit.String())
+		if s.Location != nil && s.Location != time.UTC {
+			b.WriteByte(' ')
+			b.WriteString(s.Location.String())
+		}
+		return b.String()
+	}
+	b.WriteString(short(s.Per))
+	if s.Kind == Bucket && s.Burst != 0 && s.Burst != s.N {
+		b.WriteString(" burst ")
+		b.WriteString(strconv.FormatInt(s.Burst, 10))
+	}
+	return b.String()
+}
+
+// short is d.String() without trailing zero units: 1h0m0s is 1h.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

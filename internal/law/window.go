@@ -1,0 +1,258 @@
+package law
+
+import "slices"
+
+// exact is how many starts a window remembers one by one. Beyond that, starts
+// within one slice of per/exact are remembered together, as if all had been at
+// the end of the slice: a unit may come back up to one slice late, never early.
+const exact = 65_536
+
+// Entry is units that count from one instant on.
+type Entry struct {
+	At   Time
+	Cost int64
+}
+
+// window admits at most n units in any half-open period: a unit comes back one
+// period after its start or, where strict, after its answer.
+type window struct {
+	n, per int64
+	strict bool
+	sum    int64   // of log, from head on
+	flying int64   // strict: units in flight
+	log    []Entry // a ring of starts by time; its length is a power of two
+	head   int     // index of the oldest entry, not masked
+	len    int
+}
+
+func (w *window) at(i int) *Entry { return &w.log[(w.head+i)&(len(w.log)-1)] }
+
+// expire forgets what no longer counts at t.
+func (w *window) expire(t Time) {
+	for w.len > 0 && w.at(0).At <= subSat(t, w.per) {
+		w.sum = subSat(w.sum, w.at(0).Cost)
+		w.head++
+		w.len--
+	}
+	if w.len == 0 {
+		w.sum = 0
+		if len(w.log) > 16 {
+			w.log = nil // an idle budget is small
+		}
+	}
+}
+
+func (w *window) Earliest(t Time, cost int64) (Time, bool) {
+	if cost > w.n {
+		return Never, false
+	}
+	// Nothing is forgotten here, since t may be still to come.
+	room, left, old := w.n-cost, addSat(w.sum, w.flying), subSat(t, w.per)
+	for i := 0; ; i++ {
+		if left <= room && (i == w.len || w.at(i).At > old) {
+			return t, false
+		}
+		if i == w.len {
+			return addSat(max(t, w.last()), w.per), true // even if all in flight were answered now
+		}
+		e := w.at(i)
+		left = subSat(left, e.Cost)
+		if left <= room && e.At > old {
+			return addSat(e.At, w.per), false
+		}
+	}
+}
+
+func (w *window) last() Time {
+	if w.len == 0 {
+		return 0
+	}
+	return w.at(w.len - 1).At
+}
+
+func (w *window) Take(t Time, cost int64) bool {
+	if w.strict {
+		w.flying = addSat(w.flying, cost)
+		return true
+	}
+	w.push(t, cost)
+	return false
+}
+
+func (w *window) push(t Time, cost int64) {
+	if cost == 0 {
+		return
+	}
+	w.expire(t)
+	w.sum = addSat(w.sum, cost)
+	if w.len > 0 {
+		e := w.at(w.len - 1)
+		t = max(t, e.At)
+		if w.len >= exact {
+			t = w.slice(t)
+		}
+		if e.At >= t {
+			e.Cost = addSat(e.Cost, cost)
+			return
+		}
+	}
+	if w.len == len(w.log) {
+		w.grow()
+	}
+	w.len++
+	*w.at(w.len - 1) = Entry{t, cost}
+}
+
+// slice returns the end of t's slice.
+func (w *window) slice(t Time) Time {
+	d := max(1, w.per/exact)
+	return addSat(t, d-1) / d * d
+}
+
+func (w *window) grow() {
+	log := make([]Entry, max(1, 2*len(w.log)))
+	for i := range w.len {
+		log[(w.head+i)&(len(log)-1)] = *w.at(i)
+	}
+	w.log = log
+}
+
+func (w *window) Answered(t Time, cost int64) {
+	if w.strict {
+		w.flying = max(0, w.flying-cost)
+		w.push(t, cost)
+	}
+}
+
+func (w *window) Give(taken Time, cost int64, flying bool) {
+	if flying {
+		w.flying = max(0, w.flying-cost)
+		return
+	}
+	// The first entry at or after taken has it: an entry's time is that of its
+	// starts or, in a slice, a little later.
+	lo, hi := 0, w.len
+	for lo < hi {
+		if m := (lo + hi) / 2; w.at(m).At < taken {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	if lo < w.len {
+		if e := w.at(lo); e.At == taken || e.At == w.slice(taken) {
+			w.drop(e, cost)
+		}
+	}
+}
+
+func (w *window) drop(e *Entry, cost int64) int64 {
+	cost = min(cost, e.Cost)
+	e.Cost -= cost
+	w.sum -= cost
+	return cost
+}
+
+func (w *window) Spend(now Time, n int64) {
+	w.expire(now)
+	if n > 0 {
+		w.push(now, n)
+	}
+	for i := 0; i < w.len && n < 0; i++ {
+		n += w.drop(w.at(i), -n)
+	}
+}
+
+func (w *window) Remaining(now Time) int64 {
+	w.expire(now)
+	return subSat(w.n, addSat(w.sum, w.flying))
+}
+
+func (w *window) Recovered(now Time) bool {
+	w.expire(now)
+	return w.sum == 0 && w.flying == 0
+}
+
+func (w *window) inherit(o *window, now Time) {
+	o.expire(now)
+	w.log, w.head, w.len, w.sum = slices.Clone(o.log), o.head, o.len, o.sum
+	if w.strict {
+		w.flying = o.flying
+	} else if o.flying > 0 {
+		w.push(now, o.flying)
+	}
+}
+
+func (w *window) history(now Time) []Entry {
+	w.expire(now)
+	h := make([]Entry, 0, w.len+1)
+	for i := range w.len {
+		h = append(h, *w.at(i))
+	}
+	if w.flying > 0 {
+		h = append(h, Entry{now, w.flying})
+	}
+	return h
+}
+
+// windowSim plans with a window without copying its log: what it has taken in
+// the plan is a run of the plan's own entries, and both are read by index.
+type windowSim struct {
+	*window
+	now     Time
+	log, at int // the first entry of the log, and of the plan, that still counts
+	end     int // the plan's entries before end are taken
+	flown   bool
+	sum     int64
+	guessed int64 // units that came back by an answer assumed to come at once
+}
+
+func (w *window) simulate(now Time) sim {
+	w.expire(now)
+	return sim{kind: simWindow, window: windowSim{window: w, now: now, log: w.head, sum: addSat(w.sum, w.flying), flown: w.flying == 0}}
+}
+
+// oldest returns the first unit that still counts. The plan comes after the
+// log, and between them what is in flight, as if answered now.
+func (s *windowSim) oldest(plan []planned) (e Entry, ok bool) {
+	switch {
+	case s.log < s.window.head+s.window.len:
+		return *s.window.at(s.log - s.window.head), true
+	case !s.flown:
+		return Entry{s.now, s.flying}, true
+	case s.at < s.end:
+		return Entry{plan[s.at].at, plan[s.at].cost}, true
+	}
+	return Entry{}, false
+}
+
+func (s *windowSim) forget(plan []planned) {
+	switch {
+	case s.log < s.window.head+s.window.len:
+		s.log++
+	case !s.flown:
+		s.flown, s.guessed = true, s.flying
+	default:
+		if s.strict {
+			s.guessed = addSat(s.guessed, plan[s.at].cost)
+		}
+		s.at++
+	}
+}
+
+// earliest is window.Earliest over the log and the plan.
+func (s *windowSim) earliest(t Time, cost int64, plan []planned) (Time, bool) {
+	s.log = max(s.log, s.window.head)
+	for {
+		e, ok := s.oldest(plan)
+		switch {
+		case ok && e.At <= subSat(t, s.per):
+		case s.sum <= s.n-cost || !ok:
+			return t, addSat(s.sum, s.guessed) > s.n-cost
+		default:
+			t = addSat(e.At, s.per)
+		}
+		s.sum = subSat(s.sum, e.Cost)
+		s.forget(plan)
+	}
+}
