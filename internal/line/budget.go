@@ -1,0 +1,210 @@
+package line
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// A Budget is the units of one limit for one key. It belongs to one line, whose
+// lock guards it.
+type Budget struct {
+	max     int64 // the largest cost that can ever fit
+	strict  bool
+	state   law.State
+	plan    *law.Plan // nil until somebody waits
+	users   int       // how many in line need it
+	retired bool      // forgotten: whoever still holds it looks for another
+	// Mixed lines: the classes for which this budget is the first need, and
+	// when a replan last touched it.
+	classes []*class
+	stamp   uint64
+}
+
+// NewBudget returns an empty budget of l; nil is no limit.
+func (l *Line) NewBudget(s *law.Spec) *Budget {
+	now := l.lock()
+	defer l.mu.Unlock()
+	return l.newBudget(s, now)
+}
+
+func (l *Line) newBudget(s *law.Spec, now law.Time) *Budget {
+	b := new(Budget)
+	l.setLimit(b, s, now)
+	return b
+}
+
+// NewPause returns a budget that is a pause of l and the gentle restart after
+// it. A request needs 1 of it.
+func (l *Line) NewPause(limits ...law.Spec) *Budget {
+	return &Budget{max: 1, state: law.NewPace(limits...)}
+}
+
+// SetLimits puts the budgets of one request under limits, place by place, as
+// one change. What they remember still counts. Budgets without a limit are left
+// open, and limits without a budget get a new one, which everybody in line who
+// needs the last of budgets needs as much of. It returns the budgets, one at
+// least. The pause restarts under the new limits.
+func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) []*Budget {
+	now := l.lock()
+	defer l.mu.Unlock()
+	list := append([]*Budget(nil), budgets...)
+	for i := range max(1, len(budgets), len(limits)) {
+		var s *law.Spec
+		if i < len(limits) {
+			s = &limits[i]
+		}
+		if i < len(budgets) {
+			l.setLimit(list[i], s, now)
+			continue
+		}
+		b := l.newBudget(s, now)
+		if len(budgets) > 0 {
+			l.extend(budgets[len(budgets)-1], b)
+		}
+		list = append(list, b)
+	}
+	pause.state.(*law.Pace).SetLimits(limits...)
+	l.changed(now, true, append([]*Budget{pause}, list...)...)
+	return list
+}
+
+// A Change puts a budget under another limit, or under none.
+type Change struct {
+	B     *Budget
+	Limit *law.Spec // nil: none
+}
+
+// Reconfigure makes changes, and sets how many may wait and how many may be in
+// flight (zero is no cap), as one change. What the budgets remember still
+// counts. Those in flight without a slot are not counted.
+func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
+	now := l.lock()
+	defer l.mu.Unlock()
+	l.max, l.slots = waiting, inFlight
+	budgets := make([]*Budget, len(changes))
+	for i, c := range changes {
+		l.setLimit(c.B, c.Limit, now)
+		budgets[i] = c.B
+	}
+	for w := l.first; w != nil; w = w.next {
+		l.limitWait(w)
+	}
+	l.changed(now, true, budgets...)
+}
+
+// SetCaps is Reconfigure without changes.
+func (l *Line) SetCaps(waiting, inFlight int) { l.Reconfigure(nil, waiting, inFlight) }
+
+// extend makes everybody in line who needs like need as much of b.
+func (l *Line) extend(like, b *Budget) {
+	for w := l.first; w != nil; w = w.next {
+		i := slices.IndexFunc(w.needs, func(n Need) bool { return n.B == like })
+		if i < 0 {
+			continue
+		}
+		n := Need{B: b, Cost: w.needs[i].Cost}
+		w.needs = append(slices.Clip(w.needs), n)
+		b.users++
+		if c := w.class; c.first == w {
+			c.needs = w.needs
+		}
+		if l.mixed {
+			b.planned().Insert(w.at, w.seq, n.Cost)
+		}
+	}
+}
+
+func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
+	if s == nil {
+		b.state, b.max, b.strict = law.Open(), law.Unlimited, false
+	} else {
+		b.state, b.max, b.strict = law.Convert(b.state, *s, now, l.wall(now)), s.Max(), s.Strict
+	}
+	l.watch(b)
+}
+
+// wall returns what the wall clock shows at the instant 0.
+func (l *Line) wall(now law.Time) time.Time {
+	return time.Now().Round(0).Add(-time.Duration(now))
+}
+
+// watch keeps the list of budgets that follow the wall clock.
+func (l *Line) watch(b *Budget) {
+	keep := l.walls[:0]
+	for _, o := range l.walls {
+		if o != b {
+			keep = append(keep, o)
+		}
+	}
+	l.walls = keep
+	if law.IsCalendar(b.state) {
+		l.walls = append(l.walls, b)
+	}
+}
+
+// changed tells the line that something other than a planned start has changed
+// what budgets remember; worse says that it may have become less.
+func (l *Line) changed(now law.Time, worse bool, budgets ...*Budget) {
+	needs := make([]Need, len(budgets))
+	for i, b := range budgets {
+		b.forget()
+		needs[i].B = b
+	}
+	l.replan(now, needs, worse)
+}
+
+// forget notes that what b remembers is not what its plan was made from.
+func (b *Budget) forget() {
+	if b.plan != nil {
+		b.plan.Forget()
+	}
+}
+
+func (b *Budget) planned() *law.Plan {
+	if b.plan == nil {
+		b.plan = new(law.Plan)
+	}
+	return b.plan
+}
+
+// Retire forgets a budget if nobody could tell it from a new one. Who enters
+// with it afterwards gets ErrRetired.
+func (l *Line) Retire(b *Budget) bool {
+	now := l.lock()
+	defer l.mu.Unlock()
+	b.retired = b.users == 0 && b.state.Recovered(now)
+	return b.retired
+}
+
+// RetireAll is Retire for the whole line, whose budgets are given.
+func (l *Line) RetireAll(budgets []*Budget) bool {
+	now := l.lock()
+	defer l.mu.Unlock()
+	if l.waiting > 0 || l.inFlight > 0 || l.chain.first != nil {
+		return false
+	}
+	for _, b := range budgets {
+		if b != nil && !b.state.Recovered(now) {
+			return false
+		}
+	}
+	l.retired = true
+	return true
+}
+
+// ErrRetired says that the line or a budget has been forgotten meanwhile. The
+// caller looks for its successor and enters again.
+var ErrRetired = errors.New("line: retired")
+
+// gone reports whether needs belong to what is forgotten.
+func (l *Line) gone(needs []Need) bool {
+	for i := range needs {
+		if needs[i].B.retired {
+			return true
+		}
+	}
+	return l.retired
+}

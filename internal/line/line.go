@@ -1,0 +1,379 @@
+// Package line is the queue of those who wait for one set of budgets: a real
+// queue, planned again whenever something changes, with one timer and no
+// goroutine of its own.
+//
+// Everybody in line has a planned start. A later one may start first only if no
+// earlier planned start moves later by it (conservative backfilling), and those
+// with the same needs start in order of arrival. Units are taken at the start.
+//
+// While all in line need the same budgets, only the first has to know its
+// start, and the others are planned when somebody asks (plain.go). From the
+// first request with other needs until the line is empty, everybody is planned
+// (mixed.go).
+package line
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// Never is the wait of what cannot start.
+const Never time.Duration = math.MaxInt64
+
+// catchUp bounds how late a waiter may be woken and still take its unit as of
+// its slot, so that late timers do not add up; see law.Take.
+const catchUp = law.Time(10 * time.Millisecond)
+
+// A Line is the line of one or more budgets. Any goroutine may use it. User
+// code never runs under its lock.
+type Line struct {
+	epoch time.Time // the instant 0; assigned once, read-only afterwards
+
+	mu       sync.Mutex // guards following fields, and those of budgets and waiters
+	last     law.Time   // the latest clock reading
+	max      int        // cap on waiting; zero: none
+	slots    int        // cap on in flight; zero: none
+	inFlight int
+	walls    []*Budget // those that follow the wall clock
+	retired  bool      // forgotten; see Budget
+
+	seq         uint64 // of the last to arrive
+	waiting     int
+	bounded     int     // of those waiting, how many have a last instant
+	slotless    int     // of those waiting, how many need no slot
+	first, tail *waiter // in order of arrival
+
+	plain     class    // the only class while the line is not mixed
+	loose     []*class // mixed: the classes that need no budget
+	unplanned *waiter  // the first without a planned start, while not mixed
+	stalled   bool     // somebody due waits for a slot
+	mixed     bool
+	due       classHeap // mixed: by the planned start of each class's first
+	ready     classHeap // mixed: due, but waiting for a slot, by order of arrival
+	parked    []*class  // mixed: due, but waiting for an answer
+	stamp     uint64    // marks the budgets that a replan has touched
+
+	chain   chain // started, but not handed over to the base yet
+	timer   *time.Timer
+	timerAt law.Time // law.Never: not armed
+}
+
+// New returns an empty line without caps.
+func New() *Line {
+	l := &Line{epoch: time.Now(), timerAt: law.Never}
+	l.due.less, l.ready.less = byStart, byArrival
+	return l
+}
+
+// A Need is what a request takes from one budget. The needs of a request are
+// in order: narrow budgets before wide ones. A cost of zero is no need, so
+// leave it out.
+type Need struct {
+	B      *Budget
+	Cost   int64
+	flying bool // a strict unit, not answered yet
+}
+
+// An Ask is what a request needs to start, and how long it may wait for it.
+type Ask struct {
+	Needs   []Need        // Enter writes to it; copied when the request waits
+	MaxWait time.Duration // the whole wait's budget; negative: none
+	NoSlot  bool          // it takes no in-flight slot
+}
+
+// A Grant is a start: the caller now sends, or gives back. Exactly one of Sent
+// and Cancel must follow; both take the Ask's needs.
+type Grant struct {
+	At     time.Duration // the start, since the line's epoch
+	Waited time.Duration
+	Slot   bool // it holds an in-flight slot until Release
+	w      *waiter
+}
+
+// Now returns the time since the line's epoch.
+func (l *Line) Now() time.Duration { return time.Since(l.epoch) }
+
+// lock locks l and reads the clock, which never runs backwards under the lock.
+func (l *Line) lock() law.Time {
+	l.mu.Lock()
+	if len(l.walls) == 0 {
+		l.last = max(l.last, int64(time.Since(l.epoch)))
+		return l.last
+	}
+	now := time.Now()
+	l.last = max(l.last, int64(now.Sub(l.epoch)))
+	for _, b := range l.walls {
+		law.SetWall(b.state, now.Round(0).Add(-time.Duration(l.last)))
+	}
+	return l.last
+}
+
+// Enter waits until the request may start and takes what it needs, refuses it
+// at once if it cannot start in time, or returns the plain error of a context
+// that is over. Those due at one instant return one after another, each when
+// the one before it is Sent.
+func (l *Line) Enter(ctx context.Context, a *Ask) (Grant, *Refusal, error) {
+	if err := ctx.Err(); err != nil {
+		return Grant{}, nil, err
+	}
+	now := l.lock()
+	if l.gone(a.Needs) {
+		l.mu.Unlock()
+		return Grant{}, nil, ErrRetired
+	}
+	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, now) {
+		slot := l.takeSlot(a)
+		l.mu.Unlock()
+		return Grant{At: time.Duration(now), Slot: slot}, nil, nil
+	}
+	w, refusal := l.join(ctx, a, now)
+	l.mu.Unlock()
+	if refusal != nil {
+		return Grant{}, refusal, nil
+	}
+	return w.wait(ctx, l, a)
+}
+
+// tryStart takes the needs if all have room at now, and a slot is free.
+func (l *Line) tryStart(a *Ask, now law.Time) bool {
+	if l.full() && !a.NoSlot {
+		return false
+	}
+	for i := range a.Needs {
+		if at, _ := a.Needs[i].B.state.Earliest(now, a.Needs[i].Cost); at > now {
+			return false
+		}
+	}
+	for i := range a.Needs {
+		n := &a.Needs[i]
+		n.flying = n.B.state.Take(now, n.Cost)
+		n.B.forget()
+	}
+	return true
+}
+
+func (l *Line) full() bool { return l.slots > 0 && l.inFlight >= l.slots }
+
+func (l *Line) takeSlot(a *Ask) bool {
+	if l.slots == 0 || a.NoSlot {
+		return false
+	}
+	l.inFlight++
+	return true
+}
+
+// Try is Enter for a request that does not wait, has no slot, and is sent at
+// once. It reports whether the needs were taken.
+func (l *Line) Try(needs []Need) bool {
+	now := l.lock()
+	defer l.mu.Unlock()
+	if l.waiting > 0 {
+		l.dispatch(now)
+	}
+	if l.waiting > 0 {
+		if p := l.foresee(needs, true, now); !p.now(now) {
+			return false
+		}
+	}
+	return l.tryStart(&Ask{Needs: needs, NoSlot: true}, now)
+}
+
+// join starts the request together with those who start at this instant
+// before it, puts it in line, or refuses it.
+func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusal) {
+	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
+	l.dispatch(now)
+	if l.waiting == 0 && l.tryStart(a, now) {
+		w := newWaiter(a, now)
+		w.slot = l.takeSlot(a)
+		w.start, w.state = now, started
+		l.chain.push(w)
+		l.chain.kick()
+		return w, nil
+	}
+	by, byDeadline := lastInstant(ctx, l.epoch, now, a.MaxWait)
+	p := l.foresee(a.Needs, a.NoSlot, now)
+	switch {
+	case p.at == law.Never, p.at > by, by <= now && !p.now(now):
+		return nil, p.refusal(a.Needs, now, byDeadline)
+	case l.max > 0 && l.waiting >= l.max && !p.now(now):
+		r := p.refusal(a.Needs, now, false)
+		r.LineFull = true
+		return nil, r
+	}
+	w := newWaiter(a, now)
+	w.by, w.byDeadline = by, byDeadline
+	l.seq++
+	w.seq = l.seq
+	l.add(w, p)
+	l.dispatch(now)
+	return w, nil
+}
+
+// lastInstant returns the last instant at which a request that arrives now may
+// start, and whether the context's deadline sets it. A wait budget includes its
+// last instant, a deadline does not.
+func lastInstant(ctx context.Context, epoch time.Time, now law.Time, maxWait time.Duration) (by law.Time, byDeadline bool) {
+	by = law.Never - 1
+	if maxWait >= 0 && int64(maxWait) < by-now {
+		by = now + int64(maxWait)
+	}
+	if d, ok := ctx.Deadline(); ok {
+		if d := int64(d.Sub(epoch)) - 1; d < by {
+			return d, true
+		}
+	}
+	return by, false
+}
+
+// Release gives back an in-flight slot.
+func (l *Line) Release() {
+	now := l.lock()
+	defer l.mu.Unlock()
+	l.inFlight--
+	l.dispatch(now)
+}
+
+// Sent tells the line that the next thing the caller does is to send: whoever
+// started after it at the same instant comes next.
+func (l *Line) Sent(g *Grant) {
+	if g.w == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.chain.remove(g.w)
+}
+
+// Cancel gives back a start that was not sent.
+func (l *Line) Cancel(g *Grant, needs []Need) {
+	now := l.lock()
+	defer l.mu.Unlock()
+	if g.w != nil {
+		l.chain.remove(g.w)
+	}
+	l.giveBack(needs, int64(g.At), g.Slot, now)
+}
+
+func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, now law.Time) {
+	for _, n := range needs {
+		n.B.state.Give(taken, n.Cost, n.flying)
+		n.B.forget()
+	}
+	if slot {
+		l.inFlight--
+	}
+	l.replan(now, needs, false)
+}
+
+// Answered tells strict laws that a request has its answer, or has ended
+// without one. It returns the time from which on its units count.
+func (l *Line) Answered(needs []Need) time.Duration {
+	now := l.lock()
+	defer l.mu.Unlock()
+	strict := false
+	for i := range needs {
+		if n := &needs[i]; n.flying {
+			n.B.state.Answered(now, n.Cost)
+			n.B.forget()
+			n.flying, strict = false, true
+		}
+	}
+	if strict {
+		l.answered(now)
+	}
+	return time.Duration(now)
+}
+
+// Strict reports whether any of needs waits for Answered.
+func Strict(needs []Need) bool {
+	for _, n := range needs {
+		if n.flying {
+			return true
+		}
+	}
+	return false
+}
+
+// Give takes back cost units of b that started, or were answered, at taken. It
+// reports whether b is still in use; see ErrRetired.
+func (l *Line) Give(b *Budget, taken time.Duration, cost int64) bool {
+	now := l.lock()
+	defer l.mu.Unlock()
+	if l.retired || b.retired {
+		return false
+	}
+	b.state.Give(int64(taken), cost, false)
+	l.changed(now, false, b)
+	return true
+}
+
+// Spend counts n units of each of budgets as used now; a negative n gives back
+// the oldest. It reports whether they are still in use; see ErrRetired.
+func (l *Line) Spend(n int64, budgets ...*Budget) bool {
+	now := l.lock()
+	defer l.mu.Unlock()
+	for _, b := range budgets {
+		if l.retired || b.retired {
+			return false
+		}
+	}
+	for _, b := range budgets {
+		b.state.Spend(now, n)
+	}
+	l.changed(now, n > 0, budgets...)
+	return true
+}
+
+// PauseUntil extends the pause of b, which NewPause has made. The longest wins.
+func (l *Line) PauseUntil(b *Budget, t time.Time) {
+	now := l.lock()
+	defer l.mu.Unlock()
+	if until := int64(t.Sub(l.epoch)); until > now && b.state.(*law.Pace).Until(until) {
+		l.changed(now, true, b)
+	}
+}
+
+// Delay returns how long a request that arrives now would wait, as a refusal
+// would tell it; nil means not at all. It takes nothing.
+func (l *Line) Delay(needs []Need, noSlot bool) *Refusal {
+	now := l.lock()
+	defer l.mu.Unlock()
+	l.dispatch(now)
+	if p := l.foresee(needs, noSlot, now); !p.now(now) {
+		return p.refusal(needs, now, false)
+	}
+	return nil
+}
+
+// Remaining returns how many units of the tightest of budgets could start now.
+func (l *Line) Remaining(budgets ...*Budget) int64 {
+	now := l.lock()
+	defer l.mu.Unlock()
+	least := int64(law.Unlimited)
+	for _, b := range budgets {
+		least = min(least, b.state.Remaining(now))
+	}
+	return least
+}
+
+// Waiting returns how many wait, and how many in-flight slots are taken.
+func (l *Line) Waiting() (waiting, inFlight int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting, l.inFlight
+}
+
+// Status is Waiting and the Remaining of each of budgets, at one instant.
+func (l *Line) Status(budgets []*Budget) (waiting, inFlight int, left []int64) {
+	now := l.lock()
+	defer l.mu.Unlock()
+	for _, b := range budgets {
+		left = append(left, b.state.Remaining(now))
+	}
+	return l.waiting, l.inFlight, left
+}

@@ -1,0 +1,432 @@
+package line
+
+import (
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// class is those in line that need the same budgets (and a slot, or none), in
+// order of arrival. They start in that order.
+type class struct {
+	needs       []Need // for the budgets; costs differ
+	noSlot      bool
+	first, last *waiter
+	heap        *classHeap // mixed: where it stands; nil if parked
+	index       int        // in heap
+	since       law.Time   // mixed: since when it is due
+}
+
+func (c *class) is(needs []Need, noSlot bool) bool {
+	if c.noSlot != noSlot || len(c.needs) != len(needs) {
+		return false
+	}
+	for i := range needs {
+		if c.needs[i].B != needs[i].B {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *class) push(w *waiter) {
+	w.class, w.ahead = c, c.last
+	if c.last == nil {
+		c.first = w
+	} else {
+		c.last.after = w
+	}
+	c.last = w
+}
+
+func (c *class) remove(w *waiter) {
+	if w.ahead == nil {
+		c.first = w.after
+	} else {
+		w.ahead.after = w.after
+	}
+	if w.after == nil {
+		c.last = w.ahead
+	} else {
+		w.after.ahead = w.ahead
+	}
+	w.ahead, w.after = nil, nil
+}
+
+// earliest returns the first instant at or after t at which every need has
+// room, as find tells it for one need.
+func earliest(needs []Need, t law.Time, find func(b *Budget, cost int64, t law.Time) (law.Time, bool)) foresight {
+	p := foresight{at: t, bind: -1}
+	for again := true; again; {
+		again = false
+		for i := range needs {
+			at, atLeast := find(needs[i].B, needs[i].Cost, p.at)
+			if at > p.at {
+				p.at, p.bind, p.atLeast, again = at, i, false, i > 0 || len(needs) > 1
+			}
+			p.atLeast = p.atLeast || atLeast
+			if p.at == law.Never {
+				return p
+			}
+		}
+	}
+	return p
+}
+
+// real is earliest by what has started, whatever is planned.
+func (l *Line) real(needs []Need, t law.Time) foresight {
+	return earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) { return b.state.Earliest(t, cost) })
+}
+
+// search is earliest by what has started and what is planned. Nothing planned
+// becomes impossible by a start then.
+func (l *Line) search(needs []Need, t, now law.Time) foresight {
+	return earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
+		return b.planned().Earliest(b.state, now, t, cost, !l.mixed)
+	})
+}
+
+// searchAfter is search for a request whose turn comes after ahead's, if that
+// is not nil.
+func (l *Line) searchAfter(ahead *waiter, needs []Need, now law.Time) foresight {
+	if ahead == nil {
+		return l.search(needs, now, now)
+	}
+	p := l.search(needs, max(now, ahead.at), now)
+	if p.bind < 0 {
+		p.bind = ahead.bind
+	}
+	// Who is still here when due waits for what nobody can foretell.
+	p.atLeast = p.atLeast || ahead.atLeast || ahead.at <= now
+	return p
+}
+
+// foresee returns when a request that arrives now could start.
+func (l *Line) foresee(needs []Need, noSlot bool, now law.Time) foresight {
+	var p foresight
+	if l.waiting == 0 {
+		p = l.real(needs, now)
+	} else {
+		l.planAll(now, false)
+		var ahead *waiter
+		if c := l.classOf(needs, noSlot); c != nil {
+			ahead = c.last
+		}
+		p = l.searchAfter(ahead, needs, now)
+	}
+	if l.slots > 0 && !noSlot && (p.at > now || l.full() || l.stalled) {
+		p.atLeast = true // who will hold a slot then, nobody knows
+	}
+	return p
+}
+
+// classOf returns the class in line with just these needs, or nil.
+func (l *Line) classOf(needs []Need, noSlot bool) *class {
+	if !l.mixed {
+		if l.waiting > 0 && l.plain.is(needs, noSlot) {
+			return &l.plain
+		}
+		return nil
+	}
+	list := l.loose
+	if len(needs) > 0 {
+		list = needs[0].B.classes
+	}
+	for _, c := range list {
+		if c.is(needs, noSlot) {
+			return c
+		}
+	}
+	return nil
+}
+
+// add puts w at the end of the line, with the start that foresee gave.
+func (l *Line) add(w *waiter, p foresight) {
+	w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
+	c := l.classOf(w.needs, w.noSlot)
+	if c == nil {
+		c = l.newClass(w)
+	}
+	if w.prev = l.tail; w.prev == nil {
+		l.first = w
+	} else {
+		w.prev.next = w
+	}
+	l.tail = w
+	l.count(w, 1)
+	c.push(w)
+	l.plan(w)
+	if l.mixed && c.first == w {
+		l.due.push(c)
+	}
+	l.limitWait(w)
+}
+
+// count keeps the numbers of those waiting.
+func (l *Line) count(w *waiter, n int) {
+	l.waiting += n
+	if w.by < law.Never-1 {
+		l.bounded += n
+	}
+	if w.noSlot {
+		l.slotless += n
+	}
+	for i := range w.needs {
+		w.needs[i].B.users += n
+	}
+}
+
+// limitWait arms the timer that ends w's wait where laws alone cannot foretell
+// that it fits into its budget. Deadlines are the context's to end.
+func (l *Line) limitWait(w *waiter) {
+	if w.timer != nil || w.byDeadline || w.by == law.Never-1 {
+		return
+	}
+	unknown := l.slots > 0 && !w.noSlot
+	for i := range w.needs {
+		unknown = unknown || w.needs[i].B.strict
+	}
+	if unknown {
+		w.timer = time.AfterFunc(time.Duration(w.by-l.last), func() { l.expire(w) })
+	}
+}
+
+// newClass makes the class of the first of its kind.
+func (l *Line) newClass(w *waiter) *class {
+	if l.waiting == 0 {
+		l.plain = class{needs: w.needs, noSlot: w.noSlot}
+		l.unplanned = nil
+		return &l.plain
+	}
+	if !l.mixed {
+		l.mix()
+	}
+	c := &class{needs: w.needs, noSlot: w.noSlot}
+	l.file(c)
+	return c
+}
+
+// plan notes w's planned start in its budgets.
+func (l *Line) plan(w *waiter) {
+	for i := range w.needs {
+		w.needs[i].B.planned().Insert(w.at, w.seq, w.needs[i].Cost)
+	}
+}
+
+func (l *Line) unplan(w *waiter) {
+	for i := range w.needs {
+		w.needs[i].B.planned().Remove(w.at, w.seq)
+	}
+}
+
+// planAll gives everybody in a plain line a planned start who has none. With
+// strict it refuses those who can no longer start in time.
+func (l *Line) planAll(now law.Time, strict bool) {
+	for l.unplanned != nil {
+		w := l.unplanned
+		p := l.searchAfter(w.prev, w.needs, now)
+		if strict && (p.at > w.by || p.at == law.Never) {
+			l.unlink(w)
+			l.plain.remove(w)
+			l.refuse(w, p, now)
+			continue
+		}
+		l.unplanned = w.next
+		w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
+		l.plan(w)
+	}
+}
+
+// dropPlan forgets all planned starts of a plain line; the first is looked at
+// anew, the others when somebody asks.
+func (l *Line) dropPlan() {
+	for i := range l.plain.needs {
+		l.plain.needs[i].B.planned().Clear()
+	}
+	l.unplanned = l.first
+}
+
+// unlink takes w out of the line.
+func (l *Line) unlink(w *waiter) {
+	l.count(w, -1)
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if w.prev == nil {
+		l.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.tail = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	if l.unplanned == w {
+		l.unplanned = w.next
+	}
+	w.prev, w.next = nil, nil
+}
+
+// remove takes w out of the line unserved, and those behind move up.
+func (l *Line) remove(w *waiter, now law.Time) {
+	if l.mixed {
+		l.removeMixed(w, now)
+		return
+	}
+	first, planned := l.first == w, l.isPlanned(w)
+	l.unlink(w)
+	l.plain.remove(w)
+	if planned {
+		l.dropPlan()
+	}
+	if first {
+		l.dispatch(now)
+	}
+}
+
+// isPlanned reports whether w, in a plain line, has a planned start.
+func (l *Line) isPlanned(w *waiter) bool {
+	return l.unplanned == nil || w.seq < l.unplanned.seq
+}
+
+// dispatch starts everybody who is due at now, and arms the timer for the next.
+func (l *Line) dispatch(now law.Time) {
+	if l.mixed {
+		l.dispatchMixed(now)
+	} else if l.first != nil {
+		l.dispatchPlain(now)
+	}
+	if l.first == nil {
+		l.settle()
+	}
+	l.chain.kick()
+}
+
+// settle returns an empty line to its plain state.
+func (l *Line) settle() {
+	l.mixed, l.stalled, l.unplanned = false, false, nil
+	l.arm(law.Never, 0)
+}
+
+// dispatchPlain is dispatch while all in line need the same.
+func (l *Line) dispatchPlain(now law.Time) {
+	// Whoever was due while the timer slept starts as of its slot.
+	t := now
+	if w := l.first; w.armed && !w.late {
+		t = min(now, w.at)
+	}
+	for w := l.first; w != nil; w = l.first {
+		p := l.real(w.needs, t)
+		if l.isPlanned(w) && p.at != w.at && !w.late {
+			l.dropPlan() // something came otherwise than planned
+		}
+		switch {
+		case p.at == law.Never:
+			l.unlink(w)
+			l.plain.remove(w)
+			l.refuse(w, p, now)
+			t = now
+			continue
+		case p.at > now:
+			w.at, w.atLeast, w.bind, w.armed = p.at, p.atLeast, p.bind, true
+			if l.unplanned == w {
+				l.plan(w)
+				l.unplanned = w.next
+			}
+			if p.atLeast {
+				p.at = law.Never // the answer will come here
+			}
+			l.stalled = false
+			l.arm(p.at, now)
+			return
+		case l.full() && !w.noSlot:
+			w.late, w.atLeast, w.bind = true, true, -1
+			l.stalled = true
+			l.arm(law.Never, now)
+			return
+		}
+		slot := max(p.at, now-catchUp)
+		if w.late {
+			slot = now // it could not have started then
+		}
+		l.start(w, slot, now)
+		if l.first != nil {
+			t = min(now, max(slot, l.first.arrived))
+		}
+	}
+}
+
+// start takes all that w needs, and puts it into the chain.
+func (l *Line) start(w *waiter, slot, now law.Time) {
+	planned := l.mixed || l.isPlanned(w)
+	for i := range w.needs {
+		n := &w.needs[i]
+		if planned {
+			n.flying = n.B.planned().Start(n.B.state, w.at, w.seq, n.Cost, slot, now)
+		} else {
+			n.flying = law.TakeLate(n.B.state, slot, now, n.Cost)
+		}
+	}
+	l.unlink(w)
+	w.class.remove(w)
+	if l.slots > 0 && !w.noSlot {
+		l.inFlight++
+		w.slot = true
+	}
+	w.start, w.state = now, started
+	l.chain.push(w)
+}
+
+// arm sets the timer to at; law.Never stops it.
+func (l *Line) arm(at, now law.Time) {
+	switch {
+	case at == l.timerAt:
+		return
+	case at == law.Never:
+		l.timer.Stop()
+	case l.timer == nil:
+		l.timer = time.AfterFunc(time.Duration(at-now), l.wake)
+	default:
+		l.timer.Reset(time.Duration(at - now))
+	}
+	l.timerAt = at
+}
+
+func (l *Line) wake() {
+	now := l.lock()
+	defer l.mu.Unlock()
+	if now >= l.timerAt {
+		l.timerAt = law.Never
+	}
+	l.dispatch(now)
+}
+
+// replan looks at the line anew after something has changed that is not a
+// planned start: worse says that it may have become later for somebody. Then
+// those who can no longer start in time are refused now.
+func (l *Line) replan(now law.Time, needs []Need, worse bool) {
+	switch {
+	case l.first == nil:
+	case l.mixed:
+		l.replanMixed(now, needs, worse)
+	default:
+		l.dropPlan()
+		if worse && l.bounded > 0 {
+			l.planAll(now, true)
+		}
+	}
+	l.dispatch(now)
+}
+
+// answered looks at those who wait for an answer.
+func (l *Line) answered(now law.Time) {
+	switch {
+	case l.first == nil:
+	case l.mixed:
+		l.unpark(now)
+	default:
+		l.dropPlan()
+	}
+	l.dispatch(now)
+}

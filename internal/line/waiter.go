@@ -1,0 +1,172 @@
+package line
+
+import (
+	"context"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// A Refusal is why a request cannot start in time.
+type Refusal struct {
+	RetryAfter time.Duration // from now; Never if it cannot start at all
+	AtLeast    bool          // RetryAfter is a lower bound
+	Need       int           // which need holds it up the longest; -1: a slot
+	B          *Budget       // that need's budget; nil for a slot
+	Impossible bool          // the cost is more than the budget can ever admit
+	Disabled   bool          // the budget's limit is zero
+	LineFull   bool          // it could have waited, but the line is full
+	Deadline   bool          // the context's deadline is too short
+}
+
+// foresight is when a request could start.
+type foresight struct {
+	at      law.Time
+	atLeast bool
+	bind    int // the need that decides; -1: a slot
+}
+
+// now reports whether it is certain to start at the instant now.
+func (p foresight) now(now law.Time) bool { return p.at <= now && !p.atLeast }
+
+func (p foresight) refusal(needs []Need, now law.Time, deadline bool) *Refusal {
+	r := &Refusal{RetryAfter: Never, Need: p.bind}
+	if p.bind >= 0 {
+		r.B = needs[p.bind].B
+	}
+	if p.at == law.Never {
+		r.Disabled = r.B != nil && r.B.max == 0
+		r.Impossible = r.B != nil && !r.Disabled && needs[p.bind].Cost > r.B.max
+		return r
+	}
+	r.RetryAfter, r.AtLeast, r.Deadline = time.Duration(max(0, p.at-now)), p.atLeast, deadline
+	return r
+}
+
+type state uint8
+
+const (
+	inLine  state = iota
+	started       // it has its units; in the chain until it is sent
+	refused
+)
+
+// waiter is a request in line.
+type waiter struct {
+	prev, next   *waiter // in the line, or later in the chain
+	ahead, after *waiter // in its class
+	class        *class
+	needs        []Need
+	one          [1]Need // needs' memory where there is one
+	seq          uint64
+	state        state
+	noSlot       bool // it takes no slot
+	slot         bool // it has one
+	armed        bool // plain line: it was first, and is due at its planned start
+	late         bool // due, but held up by a slot: it starts later than planned
+	byDeadline   bool
+	atLeast      bool
+	bind         int
+	arrived      law.Time
+	at           law.Time    // the planned start
+	by           law.Time    // the last instant at which it may start
+	start        law.Time    // when it did
+	timer        *time.Timer // ends the wait where its end cannot be known beforehand
+	refusal      *Refusal
+	ready        chan struct{}
+}
+
+func newWaiter(a *Ask, now law.Time) *waiter {
+	w := &waiter{arrived: now, noSlot: a.NoSlot, by: law.Never - 1, ready: make(chan struct{}, 1)}
+	w.needs = append(w.one[:0:1], a.Needs...)
+	return w
+}
+
+// wait waits for the start, the refusal, or the end of the context.
+func (w *waiter) wait(ctx context.Context, l *Line, a *Ask) (Grant, *Refusal, error) {
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		l.leave(w)
+		return Grant{}, nil, ctx.Err()
+	}
+	if w.state == refused {
+		return Grant{}, w.refusal, nil
+	}
+	copy(a.Needs, w.needs)
+	return Grant{At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived), Slot: w.slot, w: w}, nil, nil
+}
+
+// leave takes w out of the line, or gives back what it has got.
+func (l *Line) leave(w *waiter) {
+	now := l.lock()
+	defer l.mu.Unlock()
+	switch w.state {
+	case inLine:
+		l.remove(w, now)
+	case started:
+		l.chain.remove(w)
+		l.giveBack(w.needs, w.start, w.slot, now)
+	}
+}
+
+// expire refuses w when its wait budget ends, if by then it has not started.
+func (l *Line) expire(w *waiter) {
+	now := l.lock()
+	defer l.mu.Unlock()
+	l.dispatch(now)
+	if w.state != inLine || !w.atLeast && !w.late && w.at <= now+catchUp {
+		return // late by the grain of the clock only: what was promised is kept
+	}
+	p := foresight{w.at, true, w.bind}
+	l.remove(w, now)
+	l.refuse(w, p, now)
+}
+
+// refuse tells w that it can no longer start in time.
+func (l *Line) refuse(w *waiter, p foresight, now law.Time) {
+	w.refusal = p.refusal(w.needs, now, w.byDeadline)
+	w.state = refused
+	w.ready <- struct{}{}
+}
+
+// chain is those who have started and are not sent yet, in order. The first
+// has been woken; each wakes the next as its last step before sending, so that
+// the base sees them in order.
+type chain struct {
+	first, last *waiter
+	woken       bool
+}
+
+func (c *chain) push(w *waiter) {
+	w.prev, w.next = c.last, nil
+	if c.last == nil {
+		c.first = w
+	} else {
+		c.last.next = w
+	}
+	c.last = w
+}
+
+func (c *chain) remove(w *waiter) {
+	if w.prev == nil {
+		c.first, c.woken = w.next, false
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		c.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+	c.kick()
+}
+
+// kick wakes the first, if it sleeps.
+func (c *chain) kick() {
+	if c.first != nil && !c.woken {
+		c.woken = true
+		c.first.ready <- struct{}{}
+	}
+}
