@@ -1,0 +1,122 @@
+package limiter
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// Never is the duration of a wait that does not end: the limit is zero, or the
+// cost is more than the limit can ever admit.
+const Never time.Duration = math.MaxInt64
+
+// A Law says how a limit counts. The zero Law is Window.
+type Law uint8
+
+const (
+	// Window admits at most N units in any half-open period, exact to the
+	// nanosecond. It remembers starts one by one up to 65,536; beyond that, in
+	// slices of Per/65,536, a unit may come back up to one slice late.
+	Window Law = iota
+	// Bucket admits N units per period on average, after a burst of at most
+	// Burst. Up to N+Burst-1 units may fall into one period.
+	Bucket
+	// Spaced admits one unit every Per/N, without a burst. A cost of c takes c
+	// intervals.
+	Spaced
+	// Sliding keeps two counters and admits while the previous window's count,
+	// weighted by the part of it that still lies within the last period, plus
+	// the current one, is at most N. It is an estimate that assumes even
+	// traffic in the previous window. Windows begin with the first use.
+	Sliding
+	// Calendar admits at most N units in each minute, hour, day, week or month
+	// of a time zone. Up to 2N units may pass within one period that lies
+	// across a border.
+	Calendar
+)
+
+// String returns the law's name in lower case.
+func (l Law) String() string { return law.Kind(l).String() }
+
+// A Unit is the period of a Calendar limit.
+type Unit uint8
+
+const (
+	// Minute begins with second 0 of the wall clock.
+	Minute Unit = iota + 1
+	// Hour begins with minute 0 of the wall clock.
+	Hour
+	// Day begins at local midnight, or at the first instant of the day where a
+	// clock change removes midnight.
+	Day
+	// Week begins on Monday.
+	Week
+	// Month begins on the first.
+	Month
+)
+
+// String returns the unit's name in lower case.
+func (u Unit) String() string { return law.Unit(u).String() }
+
+// A Limit is at most N units of cost per period, counted by a law. The zero
+// Limit is not valid; PerSecond and its like make the common ones.
+type Limit struct {
+	// N is the number of units per period: 1 to 10^9. Zero admits nothing at
+	// all; a negative N is an error.
+	N int64
+	// Per is the period: 1 ns to 10 years. Not for Calendar, which has a Unit.
+	Per time.Duration
+	// Law says how the limit counts. Zero is Window.
+	Law Law
+	// Burst is the most that a Bucket can hold, up to 10^9. Zero means N.
+	// Bucket only.
+	Burst int64
+	// Strict makes a unit come back one period after its answer came, not
+	// after its start, so that a server that counts arrivals never sees N+1 of
+	// them in a period, however the network delays. It costs one latency per
+	// period, and at most N units are in flight. A request that ends without an
+	// answer ages from its end; it is outside the promise, and so is a base
+	// transport that sends a request twice by itself. Window and Spaced only.
+	Strict bool
+	// Unit is the period of a Calendar. Calendar only.
+	Unit Unit
+	// Location is the time zone of a Calendar; nil means UTC. Calendar only.
+	Location *time.Location
+}
+
+// PerSecond returns a Window of n units per second.
+func PerSecond(n int64) Limit { return Limit{N: n, Per: time.Second} }
+
+// PerMinute returns a Window of n units per minute.
+func PerMinute(n int64) Limit { return Limit{N: n, Per: time.Minute} }
+
+// PerHour returns a Window of n units per hour.
+func PerHour(n int64) Limit { return Limit{N: n, Per: time.Hour} }
+
+// PerDay returns a Window of n units in any 24 hours. For a quota that resets
+// at midnight use Calendar.
+func PerDay(n int64) Limit { return Limit{N: n, Per: 24 * time.Hour} }
+
+// Every returns a Spaced limit of one unit per d.
+func Every(d time.Duration) Limit { return Limit{N: 1, Per: d, Law: Spaced} }
+
+// String returns the limit as short text, such as "50/1s" for a Window,
+// "bucket 100/1m burst 10", "strict 50/1s" or "2500/day America/Los_Angeles".
+func (l Limit) String() string { return l.spec().String() }
+
+// Validate returns an error that names every mistake in the limit: the field,
+// its value, and what would be right. New, and headway's constructors, call it.
+func (l Limit) Validate() error {
+	var errs []error
+	for _, p := range l.spec().Validate() {
+		errs = append(errs, fmt.Errorf("limiter: %s", p))
+	}
+	return errors.Join(errs...)
+}
+
+func (l Limit) spec() law.Spec {
+	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
+}

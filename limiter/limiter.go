@@ -1,0 +1,173 @@
+// Package limiter keeps callers inside the limits of a service: callers wait
+// their turn, in order of arrival, or are told at once that they cannot have it
+// in time.
+//
+// A Limiter is one budget and its line, without HTTP. Package headway puts
+// budgets like it, one per host and key, under an http.Client.
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/internal/line"
+)
+
+// A Limiter is a budget under one or more limits, and the line of those who
+// wait for it. A cost is taken from all limits or from none. Any number of
+// goroutines may use it; New makes one. It starts no goroutine, has one timer
+// while somebody waits, and needs no closing.
+//
+// There are no answers here, so that Strict changes nothing.
+//
+// A cost of n is n units of every limit. A cost of zero takes nothing and waits
+// only for a pause. A negative cost is a mistake of the caller's: Wait returns
+// an error, Allow false, and Delay Never.
+type Limiter struct {
+	line   *line.Line
+	pause  *line.Budget
+	mu     sync.Mutex                     // held by SetLimits
+	limits atomic.Pointer[[]*line.Budget] // one at least; each keeps its place
+}
+
+// New returns a Limiter under all of limits; without any it admits everything.
+// The error names every mistake in them.
+func New(limits ...Limit) (*Limiter, error) {
+	specs, err := specs(limits)
+	if err != nil {
+		return nil, err
+	}
+	l := &Limiter{line: line.New()}
+	l.pause = l.line.NewPause()
+	l.limits.Store(ptr(l.line.SetLimits(nil, specs, l.pause)))
+	return l, nil
+}
+
+func specs(limits []Limit) ([]law.Spec, error) {
+	var errs []error
+	list := make([]law.Spec, len(limits))
+	for i, l := range limits {
+		list[i] = l.spec()
+		for _, bad := range list[i].Validate() {
+			errs = append(errs, fmt.Errorf("limiter: limit %d: %s", i, bad))
+		}
+		list[i].Strict = false // there are no answers to wait for
+	}
+	return list, errors.Join(errs...)
+}
+
+// needs is what a cost of n takes.
+func (l *Limiter) needs(n int64, buf []line.Need) []line.Need {
+	buf = append(buf, line.Need{B: l.pause, Cost: 1})
+	if n > 0 {
+		for _, b := range *l.limits.Load() {
+			buf = append(buf, line.Need{B: b, Cost: n})
+		}
+	}
+	return buf
+}
+
+// inline is for how many needs no memory is allocated.
+const inline = 5
+
+// Allow takes n units now if they fit and nobody who waits would start later by
+// it, and reports whether it did.
+func (l *Limiter) Allow(n int64) bool {
+	var buf [inline]line.Need
+	return n >= 0 && l.line.Try(l.needs(n, buf[:0]))
+}
+
+// Wait takes n units as soon as they fit, after those who came before. Where
+// that cannot be before ctx's deadline it returns a *Refusal at once. If ctx
+// is over, or ends during the wait, it returns ctx's error and takes nothing.
+func (l *Limiter) Wait(ctx context.Context, n int64) error {
+	if n < 0 {
+		return fmt.Errorf("limiter: the cost is %d; it must be 0 or more, and Spend gives units back", n)
+	}
+	var buf [inline]line.Need
+	ask := line.Ask{Needs: l.needs(n, buf[:0]), MaxWait: -1}
+	grant, refusal, err := l.line.Enter(ctx, &ask)
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		return l.refusal(refusal)
+	}
+	l.line.Sent(&grant)
+	return nil
+}
+
+func (l *Limiter) refusal(r *line.Refusal) *Refusal {
+	e := &Refusal{Reason: ReasonLimit, RetryAfter: r.RetryAfter, AtLeast: r.AtLeast}
+	switch {
+	case r.Disabled:
+		e.Reason = ReasonDisabled
+	case r.Impossible:
+		e.Reason = ReasonImpossible
+	case r.B == l.pause:
+		e.Reason = ReasonPause
+	}
+	if r.Deadline {
+		e.Err = context.DeadlineExceeded
+	}
+	return e
+}
+
+// Delay returns how long a cost of n that comes now would wait: zero if it
+// would not, Never if it can never fit. It takes nothing.
+func (l *Limiter) Delay(n int64) time.Duration {
+	if n < 0 {
+		return Never
+	}
+	var buf [inline]line.Need
+	if r := l.line.Delay(l.needs(n, buf[:0]), false); r != nil {
+		return r.RetryAfter
+	}
+	return 0
+}
+
+// Spend counts n units as used now, by traffic that did not wait here. It may
+// overdraw: the debt delays what comes next. A negative n gives back the oldest
+// units that still count.
+func (l *Limiter) Spend(n int64) { l.line.Spend(n, *l.limits.Load()...) }
+
+// PauseUntil lets nobody start before t. Of several pauses the longest wins;
+// one that is over already changes nothing. When the pause ends, starts resume
+// gently: for 10 s the k-th (from 0) comes no earlier than t plus k intervals,
+// where the interval is the smallest Per/N of the limits, at most 1 s.
+func (l *Limiter) PauseUntil(t time.Time) { l.line.PauseUntil(l.pause, t) }
+
+// SetLimits replaces the limits. Each takes over what the one at its place
+// remembers, so that past starts still count, under another law or period too.
+// The line is planned anew: under a higher limit all move up at once, and who
+// can no longer start before a deadline is refused at once. After an error
+// nothing has changed.
+func (l *Limiter) SetLimits(limits ...Limit) error {
+	specs, err := specs(limits)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	have := *l.limits.Load()
+	l.limits.Store(ptr(l.line.SetLimits(have, specs, l.pause)))
+	return nil
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// Remaining returns how many units could start now under the tightest limit:
+// negative in debt, math.MaxInt64 without limits. It does not heed those who
+// wait.
+func (l *Limiter) Remaining() int64 { return l.line.Remaining(*l.limits.Load()...) }
+
+// Waiting returns how many wait in line.
+func (l *Limiter) Waiting() int {
+	waiting, _ := l.line.Waiting()
+	return waiting
+}
