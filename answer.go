@@ -1,0 +1,71 @@
+package headway
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/headway-go/headway/limiter"
+)
+
+// answerRefusal returns the response that AnswerResponse stands for.
+//
+// What the SDKs make of it: OpenAI's and Stripe's read error.type, error.code
+// and error.message, all strings; Stripe's retries a 429 of no code but
+// lock_timeout by itself; Discord's reads retry_after as a float64 and cuts it
+// to milliseconds. Whole seconds survive that and an integer field alike.
+func answerRefusal(req *http.Request, refused *ThrottledError) *http.Response {
+	h := http.Header{
+		"Content-Type":    {"application/json"},
+		"Headway-Refused": {refused.Reason.String()},
+	}
+	var body struct {
+		Error struct {
+			Type    string `json:"type"`
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+		RetryAfter int64 `json:"retry_after,omitempty"`
+	}
+	body.Error.Type = "rate_limit_error"
+	body.Error.Code = "rate_limit"
+	body.Error.Message = refused.Error()
+	if refused.RetryAfter != limiter.Never {
+		body.RetryAfter = retrySeconds(refused.RetryAfter)
+		h["Retry-After"] = []string{strconv.FormatInt(body.RetryAfter, 10)}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic("headway: " + err.Error()) // strings and an integer always marshal
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(text))}
+	resp := &http.Response{
+		Status:        "429 Too Many Requests",
+		StatusCode:    http.StatusTooManyRequests,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        h,
+		Body:          io.NopCloser(bytes.NewReader(text)),
+		ContentLength: int64(len(text)),
+		Request:       req,
+	}
+	if req.Method == http.MethodHead {
+		resp.Body = http.NoBody
+	}
+	return resp
+}
+
+// retrySeconds rounds up, so that nobody comes back early. It is at least 1:
+// where the wait cannot be foretold its lower bound may be zero, and a caller
+// told 0 would come back at once, for ever.
+func retrySeconds(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
+	return max(s, 1)
+}

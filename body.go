@@ -1,0 +1,137 @@
+package headway
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+)
+
+// holdSlot calls release, once, when the request that resp answers is no longer
+// in flight: when its body has been read to its end, has failed, or is closed,
+// when ctx, the request's context, ends, or when nobody holds the body any more.
+// It replaces resp.Body to find out, unless there is no body to wait for; then
+// it calls release at once.
+//
+// release is called without locks, maybe in a goroutine of the runtime's or of
+// ctx's. It must not hold on to resp or its body: a body that the context
+// remembers is never garbage.
+func holdSlot(ctx context.Context, resp *http.Response, release func()) {
+	if resp.Body == nil || resp.Body == http.NoBody {
+		release()
+		return
+	}
+	s := &slot{release: release}
+	s.forget = context.AfterFunc(ctx, s.end)
+	b := &heldBody{inner: resp.Body, slot: s}
+	runtime.AddCleanup(b, (*slot).free, s)
+	resp.Body = b.likeInner()
+}
+
+// A slot is a place among the requests in flight. It must not lead to the body
+// that holds it, which the context and the cleanup would then keep alive.
+type slot struct {
+	ended   atomic.Bool
+	release func()
+	forget  func() bool // takes the slot off the context; assigned once, before the body is seen
+}
+
+// end gives the slot back unless that has been done. The context calls it, maybe
+// before forget is assigned.
+func (s *slot) end() {
+	if s.ended.CompareAndSwap(false, true) {
+		s.release()
+	}
+}
+
+func (s *slot) free() {
+	s.forget()
+	s.end()
+}
+
+// A heldBody is a response body that gives a slot back at its end.
+type heldBody struct {
+	inner io.ReadCloser
+	slot  *slot
+}
+
+// Read reads from the inner body. Any error is its end, and so is a panic.
+func (b *heldBody) Read(p []byte) (n int, err error) {
+	over := true
+	defer func() {
+		if over {
+			b.slot.free()
+		}
+	}()
+	n, err = b.inner.Read(p)
+	over = err != nil
+	return n, err
+}
+
+// Close closes the inner body and gives the slot back, whatever that says.
+func (b *heldBody) Close() error {
+	defer b.slot.free()
+	return b.inner.Close()
+}
+
+type closeWriter interface{ CloseWrite() error }
+
+// likeInner returns b with those further methods that the inner body has: a
+// connection that switched protocols is an io.Writer, and one that can be closed
+// for writing alone has to show it, or httputil.ReverseProxy ends both ways.
+func (b *heldBody) likeInner() io.ReadCloser {
+	w, isWriter := b.inner.(io.Writer)
+	cw, isCloseWriter := b.inner.(closeWriter)
+	_, isWriterTo := b.inner.(io.WriterTo)
+	to := heldWriterTo{b}
+	switch {
+	case isWriter && isCloseWriter && isWriterTo:
+		return struct {
+			*heldBody
+			io.Writer
+			closeWriter
+			io.WriterTo
+		}{b, w, cw, to}
+	case isWriter && isCloseWriter:
+		return struct {
+			*heldBody
+			io.Writer
+			closeWriter
+		}{b, w, cw}
+	case isWriter && isWriterTo:
+		return struct {
+			*heldBody
+			io.Writer
+			io.WriterTo
+		}{b, w, to}
+	case isWriter:
+		return struct {
+			*heldBody
+			io.Writer
+		}{b, w}
+	case isWriterTo:
+		return struct {
+			*heldBody
+			io.WriterTo
+		}{b, to}
+	}
+	return b
+}
+
+type heldWriterTo struct{ body *heldBody }
+
+// WriteTo writes the inner body out. Without an error that was all of it. An
+// error may be the writer's, with more of the body to come, so that the slot
+// waits for Close.
+func (t heldWriterTo) WriteTo(w io.Writer) (n int64, err error) {
+	over := true
+	defer func() {
+		if over {
+			t.body.slot.free()
+		}
+	}()
+	n, err = t.body.inner.(io.WriterTo).WriteTo(w)
+	over = err == nil
+	return n, err
+}

@@ -1,0 +1,161 @@
+package headway
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/limiter"
+)
+
+// config is the policies in force, compiled. It is read-only.
+type config struct {
+	hosts    *hostTable
+	policies []*policy
+}
+
+// policy is a compiled Policy. It is read-only.
+type policy struct {
+	Policy
+	name  string
+	rules []rule // narrow before wide: those with keys first
+	// places gives every rule that the policy ever had, by name, a place in the
+	// lists of budgets, so that budgets outlive a change of policies. Limits
+	// are named by position there.
+	places map[string]int
+	specs  []*law.Spec // by place; nil where the rule is no more
+	sites  *sites      // the same for all policies that follow one another by name
+}
+
+// rule is a compiled Rule or an element of Limits.
+type rule struct {
+	matcher
+	name    string
+	place   int
+	spec    law.Spec
+	isLimit bool
+	key     func(*http.Request) (string, error)
+	cost    func(*http.Request) (int64, error)
+	settle  func(*http.Response) (int64, bool)
+}
+
+// compile compiles valid policies. Those that old has by the same name take over
+// its hosts and places.
+func compile(policies []Policy, old *config) *config {
+	c := &config{hosts: newHostTable(policies)}
+	for i := range policies {
+		p := &policy{Policy: policies[i], name: policies[i].name(), places: map[string]int{}}
+		if before := old.named(p.name); before != nil && before.Shared == p.Shared {
+			p.sites = before.sites
+			for name, place := range before.places {
+				p.places[name] = place
+			}
+		} else {
+			p.sites = &sites{current: p, hosts: map[string]*site{}}
+		}
+		for i := range p.Rules {
+			r := &p.Rules[i]
+			p.add("rule "+r.Name, rule{matcher: newMatcher(r), name: r.Name, spec: specOf(r.Limit), key: r.Key, cost: r.Cost, settle: r.Settle})
+		}
+		for i, l := range p.Limits {
+			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: specOf(l), isLimit: true})
+		}
+		slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
+		p.specs = make([]*law.Spec, len(p.places))
+		for i := range p.rules {
+			p.specs[p.rules[i].place] = &p.rules[i].spec
+		}
+		c.policies = append(c.policies, p)
+	}
+	return c
+}
+
+func (p *policy) add(id string, r rule) {
+	place, ok := p.places[id]
+	if !ok {
+		place = len(p.places)
+		p.places[id] = place
+	}
+	r.place = place
+	p.rules = append(p.rules, r)
+}
+
+// width orders rules by how many requests share a budget of theirs.
+func (r *rule) width() int {
+	switch {
+	case r.key != nil:
+		return 0
+	case r.path != nil || len(r.methods) > 0:
+		return 1
+	}
+	return 2
+}
+
+// named returns the policy of that name, or nil.
+func (c *config) named(name string) *policy {
+	if c != nil {
+		for _, p := range c.policies {
+			if p.name == name {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// rule returns the rule of that name, or the limit of that text, or nil.
+func (p *policy) rule(name string) *rule {
+	for i := range p.rules {
+		if p.rules[i].name == name {
+			return &p.rules[i]
+		}
+	}
+	return nil
+}
+
+// maxWaiting returns the cap on the line.
+func (p *policy) maxWaiting() int {
+	if p.MaxWaiting == 0 {
+		return 10_000
+	}
+	return p.MaxWaiting
+}
+
+// SetPolicies replaces all policies at once, or none if it returns an error,
+// which names every mistake. It works on requests in line too: those a lower
+// limit makes too late are refused, the others are planned anew.
+//
+// Policies and rules keep what they remember by name, and Limits by position:
+// under another limit, law or period, past starts still count. A policy that
+// changes Shared begins anew. Requests in line keep the rules that they came
+// under as far as these still exist, with their new limits, and nothing else
+// holds them up; rules that are new apply to requests that come later.
+func (t *Transport) SetPolicies(policies []Policy) error {
+	if err := validatePolicies(policies); err != nil {
+		return err
+	}
+	t.setting.Lock()
+	defer t.setting.Unlock()
+	old := t.config.Load()
+	next := compile(policies, old)
+	for _, p := range old.policies {
+		n := next.named(p.name)
+		if n != nil && n.sites != p.sites {
+			n = nil
+		}
+		p.sites.set(n)
+	}
+	t.config.Store(next)
+	return nil
+}
+
+// specOf returns a limit in the form that the laws take.
+func specOf(l limiter.Limit) law.Spec {
+	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
+}
+
+// limitOf is the way back.
+func limitOf(s law.Spec) limiter.Limit {
+	return limiter.Limit{N: s.N, Per: s.Per, Law: limiter.Law(s.Kind), Burst: s.Burst, Strict: s.Strict, Unit: limiter.Unit(s.Unit), Location: s.Location}
+}

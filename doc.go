@@ -1,0 +1,52 @@
+// Package headway keeps the requests of an http.Client inside the limits of
+// the services that it calls: they wait their turn instead of failing.
+//
+// Wrap is the short way: one client, one or more limits, each host with a
+// budget of its own. NewTransport is the long way, with a Policy for each set
+// of hosts. Both are an http.RoundTripper around another.
+//
+// # The order of decisions
+//
+// A Transport takes every request through the same steps, in this order.
+//
+//  1. Policy. The host picks it: an exact name beats the longest "*.suffix",
+//     which beats "*". Case, a trailing dot and the scheme's own port make no
+//     difference; a pattern without a port matches every port. Without a
+//     policy, or with Call.Bypass, the request passes untouched.
+//  2. Keys. Every rule that matches says whose budget it spends. A key that
+//     cannot be told is a *KeyError at once: nothing is sent, nothing spent.
+//  3. When could it start? At the latest of: the moment when each of its
+//     limits has room, a free slot under MaxInFlight, and what those in line
+//     before it need.
+//  4. Does it fit? When that is past its wait budget, at or past the context's
+//     deadline, past the line's cap, or never, it is refused now, by a
+//     *ThrottledError with the true time. No request waits in vain.
+//  5. One wait. It stands in line once, for everything together. Whenever
+//     something changes, those in line move up; nobody is moved back by it,
+//     unless a limit was lowered or budget was spent elsewhere. A request may
+//     pass another only where the other loses nothing by it.
+//  6. Start. All its units and its slot are taken together, at the moment when
+//     it is handed to the base transport, or none is.
+//  7. Tell. The Observer hears what was decided, with no lock held.
+//
+// The response goes back as it came. A Transport never sends a request twice.
+//
+// # Words
+//
+// A limit is at most N units of cost per period; a request costs one unit
+// unless its rule says otherwise. A law is how a limit counts: package limiter
+// has five. A rule is a limit with what it applies to and whose budget it is.
+// A policy is the rules, the wait budget and the cap on requests in flight for
+// a set of hosts. A start is the moment at which a request is handed to the
+// base transport.
+//
+// # What holds
+//
+// The RoundTripper's contract: the request is not changed, and its body is
+// closed on every path that does not send it. A Transport is safe for use by
+// many goroutines, has none of its own while nothing waits, and needs no
+// closing. No lock is held while a callback, an Observer or the network runs.
+// The memory for hosts and keys is bounded by Config.MaxHosts, and one is
+// forgotten only when that cannot be noticed. Keys never leave the process in
+// the clear: errors, events and snapshots carry a digest.
+package headway

@@ -1,0 +1,94 @@
+package headway
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/headway-go/headway/limiter"
+)
+
+var (
+	// ErrThrottled is what errors.Is finds in every *ThrottledError.
+	ErrThrottled = errors.New("headway: throttled")
+	// ErrKey is what errors.Is finds in every *KeyError.
+	ErrKey = errors.New("headway: no key")
+)
+
+// A ThrottledError says that a request was refused on this side, at once: it
+// could not start within its wait budget, before its context's deadline, within
+// the line's cap, or ever. Nothing was sent and nothing taken. The embedded
+// Refusal has the reason and the time until it could have started.
+//
+// errors.Is(err, context.DeadlineExceeded) and Timeout hold when the deadline
+// was too short, and do not when only MaxWait or the line's cap was. Both work
+// through the *url.Error of an http.Client too.
+type ThrottledError struct {
+	limiter.Refusal
+	// Policy is the name of the policy that refused.
+	Policy string
+	// Host is the host that the request was for, in its canonical form.
+	Host string
+	// Rule is the name of the rule that held the request up the longest, or the
+	// text of the limit; empty when it was no rule's doing.
+	Rule string
+	// KeyDigest is the keyed digest of the key whose budget it was; empty when
+	// the rule has no key.
+	KeyDigest string
+}
+
+// Error says which limit refused, whose budget it was, and when the request
+// could have started.
+func (e *ThrottledError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "headway: policy %q throttled a request to %s", e.Policy, e.Host)
+	if e.Rule != "" {
+		fmt.Fprintf(&b, " by rule %q", e.Rule)
+	}
+	if e.KeyDigest != "" {
+		fmt.Fprintf(&b, " for key %s", e.KeyDigest)
+	}
+	b.WriteString(": ")
+	b.WriteString(strings.TrimPrefix(e.Refusal.Error(), "limiter: refused: "))
+	return b.String()
+}
+
+// Is reports whether target is ErrThrottled.
+func (e *ThrottledError) Is(target error) bool { return target == ErrThrottled }
+
+// As gives errors.As the embedded Refusal, as a *limiter.Refusal.
+func (e *ThrottledError) As(target any) bool {
+	r, ok := target.(**limiter.Refusal)
+	if ok {
+		*r = &e.Refusal
+	}
+	return ok
+}
+
+// StatusCode returns 429, the status that a server would have answered with.
+func (e *ThrottledError) StatusCode() int { return 429 }
+
+// A KeyError says that a rule could not tell whose budget a request uses, or
+// how much of it: the rule's Key returned an error or an empty key, or its Cost
+// an error or a negative cost. Nothing was sent and nothing taken, and trying
+// again does not help.
+type KeyError struct {
+	// Policy and Rule are the names of the policy and its rule.
+	Policy, Rule string
+	// Err is what Key or Cost returned, or says what was wrong with it.
+	Err error
+}
+
+// Error says which rule could not be applied, and why.
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("headway: policy %q cannot apply rule %q: %v", e.Policy, e.Rule, e.Err)
+}
+
+// Is reports whether target is ErrKey.
+func (e *KeyError) Is(target error) bool { return target == ErrKey }
+
+// Unwrap returns Err.
+func (e *KeyError) Unwrap() error { return e.Err }
+
+// errEmptyKey is the Err of a KeyError when Key returned nothing.
+var errEmptyKey = errors.New("the key is empty")

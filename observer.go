@@ -1,0 +1,82 @@
+package headway
+
+import (
+	"context"
+	"time"
+
+	"github.com/headway-go/headway/limiter"
+)
+
+// An Observer is told of every decision.
+//
+// Observe is called in the goroutine that caused the event, which waits for it to
+// return, and at the same time from others. The context is that of the request,
+// or context.Background where there is none. No lock is held, so that it may
+// call anything of this module. A panic in it harms the request of that
+// goroutine only.
+type Observer interface {
+	// Observe is told of one event. It must return soon: the request waits.
+	Observe(context.Context, Event)
+}
+
+// An ObserverFunc is a function that is an Observer.
+type ObserverFunc func(context.Context, Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
+// An EventKind says what an event tells of.
+type EventKind uint8
+
+const (
+	// EventStart: a request was granted and is about to be sent.
+	EventStart EventKind = iota + 1
+	// EventRefused: a request was told at once that it cannot start in time.
+	EventRefused
+	// EventCanceled: a request gave up while it waited, as its context ended.
+	EventCanceled
+	// EventSpend: budget was used or given back outside the transport.
+	EventSpend
+	// EventOverflow: Config.MaxHosts are remembered and none can be forgotten; a
+	// new host or key shares its policy's overflow entry.
+	EventOverflow
+)
+
+var eventKinds = [...]string{"", "start", "refused", "canceled", "spend", "overflow"}
+
+// String returns the kind as one lower-case word.
+func (k EventKind) String() string {
+	if int(k) < len(eventKinds) && k > 0 {
+		return eventKinds[k]
+	}
+	return "unknown"
+}
+
+// An Event is one decision. Which fields are set depends on its kind.
+type Event struct {
+	// Kind says what it tells of.
+	Kind EventKind
+	// Policy and Host say whose line it was.
+	Policy, Host string
+	// Rule is the rule it is about, or the text of the limit. When several apply
+	// to a request it is the one with the fewest units left at a start, and the
+	// one that held it up the longest at a refusal. Empty when there is none.
+	Rule string
+	// KeyDigest is the keyed digest of the key whose budget it is; empty when
+	// the rule has no key.
+	KeyDigest string
+	// Cost is the units that were taken, or would have been; negative when a
+	// spend gave units back.
+	Cost int64
+	// Remaining is the units that the rule has left after it; negative in debt.
+	Remaining int64
+	// Wait is the time that the request stood in line.
+	Wait time.Duration
+	// Reason says why a request was refused.
+	Reason limiter.Reason
+	// RetryAfter is the time until a refused request could have started;
+	// limiter.Never when it never can.
+	RetryAfter time.Duration
+	// AtLeast says that RetryAfter is a lower bound.
+	AtLeast bool
+}

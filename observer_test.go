@@ -1,0 +1,28 @@
+package headway_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/headway-go/headway"
+)
+
+func TestEventKindString(t *testing.T) {
+	for kind, want := range map[headway.EventKind]string{
+		0: "unknown", headway.EventStart: "start", headway.EventRefused: "refused", headway.EventCanceled: "canceled",
+		headway.EventSpend: "spend", headway.EventOverflow: "overflow", headway.EventOverflow + 1: "unknown",
+	} {
+		if got := kind.String(); got != want {
+			t.Errorf("%d: got %q, want %q", kind, got, want)
+		}
+	}
+}
+
+func TestObserverFunc(t *testing.T) {
+	var got headway.Event
+	var o headway.Observer = headway.ObserverFunc(func(_ context.Context, e headway.Event) { got = e })
+	want := headway.Event{Kind: headway.EventSpend, Policy: "p", Cost: -3}
+	if o.Observe(t.Context(), want); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

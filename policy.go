@@ -1,0 +1,195 @@
+package headway
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/headway-go/headway/limiter"
+)
+
+// A Policy says how the requests to a set of hosts are limited. Each host has
+// its own budgets and its own line, unless the policy is Shared. A policy needs
+// at least one host; with nothing else set it admits everything.
+//
+// A Policy is configuration: once handed over it must not be changed. To change
+// a Transport's policies, call SetPolicies with new ones.
+type Policy struct {
+	// Name stands for the policy in errors and events, and keeps its history in
+	// SetPolicies. It must be unique. Empty means the first of Hosts.
+	Name string
+	// Hosts are the patterns of the hosts that the policy is for:
+	// "api.example.com" is that host; "*.example.com" is every host below
+	// example.com, but not example.com itself; "*" is every host. A pattern may
+	// end in a port, "api.example.com:8443" or "[::1]:8080", and then means that
+	// port only (80 for http and 443 for https where a URL names none); without
+	// one it means every port. For one host the exact pattern beats the longest
+	// "*.suffix", which beats "*"; of two that differ in the port alone the one
+	// with the port wins. Hosts compare without case, default port or trailing
+	// dot, but otherwise as text: an international name in the form that the
+	// URLs use, an IPv6 address in the spelling that they use. A pattern may
+	// stand in one policy only.
+	Hosts []string
+	// Shared makes the policy's hosts spend one budget, stand in one line and
+	// share pauses, as if they were one host.
+	Shared bool
+	// Limits apply to every request. Each is a rule without a key, named by its
+	// text, such as "50/1s". A request costs each of them Call.Cost units, or 1.
+	Limits []limiter.Limit
+	// Rules apply to the requests that they match. Every rule that matches
+	// applies, and a request starts only when all of them and all Limits have
+	// room.
+	Rules []Rule
+	// MaxWait bounds the time that a request may wait in line, all reasons
+	// together. A request that would wait longer is refused at once. Zero means
+	// as long as its context allows; NoWait never; OneWindow the longest period
+	// of the limits that apply to it, at most 5 s. A wait of exactly MaxWait
+	// fits. Call.MaxWait overrides it.
+	MaxWait time.Duration
+	// MaxWaiting is the most requests that may stand in one line. The one past
+	// it is refused at once. Zero means 10,000.
+	MaxWaiting int
+	// MaxInFlight is the most requests that may be in flight at one time. A
+	// request is in flight from its start until its response body is read to
+	// its end or closed, its context ends, or the body is garbage. Zero means no
+	// cap.
+	MaxInFlight int
+	// Answer is what a refused request gets: an error, or a local response.
+	// Zero is AnswerError.
+	Answer Answer
+}
+
+// A Rule is a limit with what it applies to and whose budget it is.
+type Rule struct {
+	// Name stands for the rule in errors, events, Quota and Settle. It must be
+	// given, and be unique among the policy's rules and the texts of its Limits.
+	Name string
+	// Limit is how many units of cost each key may use.
+	Limit limiter.Limit
+	// Methods are the request methods that the rule applies to, compared
+	// exactly: "GET" does not cover HEAD. Empty means every method.
+	Methods []string
+	// Path is a pattern for the path that the rule applies to, in the form that
+	// http.ServeMux takes, without method and host: "/search" is that path,
+	// "/repos/" everything below it but not "/repos", "/repos/{owner}/{name}"
+	// one segment each, "/files/{path...}" the rest, and "/{$}" the root alone.
+	// Names of wildcards mean nothing. Segments compare unescaped, so that a %2F
+	// does not split one. Unlike http.ServeMux it compares the path as it is
+	// sent, without cleaning it or following redirects, and rules may overlap.
+	// Empty means every path.
+	Path string
+	// Key says whose budget a request uses: requests of one key share one, and
+	// keys do not touch each other. Nil means that all requests to the host
+	// share one. ByHeader and FromCallKey make the common ones. An error, or an
+	// empty key, fails the request with a *KeyError before anything is sent or
+	// spent. Key runs without locks, in many goroutines at once; it must not
+	// change the request or read its body.
+	Key func(*http.Request) (string, error)
+	// Cost says how many units a request takes. Nil means 1; FromCallCost takes
+	// it from the Call. A cost of 0 takes nothing and waits only for pauses and
+	// slots. A negative cost is an error. Cost runs as Key does.
+	Cost func(*http.Request) (int64, error)
+	// Settle reads the true cost of a request from its response's headers. What
+	// was taken too much comes back at once, and what was too little is a debt.
+	// False leaves the cost as it was. Nil means that the cost was true. Settle
+	// runs as Key does; it must not change the response or read its body.
+	Settle func(*http.Response) (int64, bool)
+}
+
+// An Answer is what a refused request gets. The zero Answer is AnswerError.
+type Answer uint8
+
+const (
+	// AnswerError returns a *ThrottledError.
+	AnswerError Answer = iota
+	// AnswerResponse returns a response with status 429, made on the spot, for
+	// callers that retry on every error but understand a 429. It carries
+	// Retry-After in whole seconds, rounded up and absent when waiting does not
+	// help, a body of the form
+	//
+	//	{"error":{"type":"rate_limit_error","code":"rate_limit","message":…},"retry_after":seconds}
+	//
+	// and the header Headway-Refused with the reason, which no server sends.
+	// Only refusals are answered so: a context that ends or a key that cannot be
+	// resolved remains an error.
+	AnswerResponse
+)
+
+// Values of MaxWait with a meaning of their own.
+const (
+	// NoWait refuses a request that cannot start at once.
+	NoWait time.Duration = math.MinInt64 + iota
+	// OneWindow waits for at most the longest period of the limits that apply
+	// to the request, and for 5 s at most; for 5 s where none applies.
+	OneWindow
+	// WaitForever waits as long as the request's context allows. It is for
+	// Call.MaxWait, to override that of the policy, where zero means the same.
+	WaitForever
+)
+
+// waitBudget returns how long a request may wait in line, limiter.Never when
+// its context alone bounds it. A call's MaxWait counts before the policy's;
+// longest is the longest period of the limits that apply, zero without limits.
+func waitBudget(policy, call, longest time.Duration) time.Duration {
+	d := policy
+	if call != 0 {
+		d = call
+	}
+	switch {
+	case d == 0 || d == WaitForever:
+		return limiter.Never
+	case d == OneWindow:
+		const most = 5 * time.Second
+		if longest <= 0 || longest > most {
+			return most
+		}
+		return longest
+	case d < 0:
+		// NoWait, or what a caller computed from a time that has passed.
+		return 0
+	}
+	return d
+}
+
+// name returns the policy's name or what stands for it; "" when there is
+// neither a name nor a host.
+func (p *Policy) name() string {
+	if p.Name == "" && len(p.Hosts) > 0 {
+		return p.Hosts[0]
+	}
+	return p.Name
+}
+
+// ByHeader returns a Rule.Key that gives each value of a request header its own
+// budget. A request without the header fails with a *KeyError.
+func ByHeader(name string) func(*http.Request) (string, error) {
+	name = http.CanonicalHeaderKey(name)
+	missing := errors.New("the request has no header " + name)
+	return func(req *http.Request) (string, error) {
+		if v := req.Header[name]; len(v) > 0 && v[0] != "" {
+			return v[0], nil
+		}
+		return "", missing
+	}
+}
+
+var errNoCallKey = errors.New("the request's context has no Call with a Key; give it one by WithCall")
+
+// FromCallKey is a Rule.Key that takes Call.Key from the request's context. A
+// request without one fails with a *KeyError.
+func FromCallKey(req *http.Request) (string, error) {
+	if key := CallFrom(req.Context()).Key; key != "" {
+		return key, nil
+	}
+	return "", errNoCallKey
+}
+
+// FromCallCost is a Rule.Cost that takes Call.Cost from the request's context,
+// or 1 where there is none.
+func FromCallCost(req *http.Request) (int64, error) {
+	if cost := CallFrom(req.Context()).Cost; cost != 0 {
+		return cost, nil
+	}
+	return 1, nil
+}

@@ -1,0 +1,135 @@
+package headway
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/limiter"
+)
+
+// A Quota is the budget of one rule and key at one host, which it shares with
+// the Transport: what is spent on one side is gone on the other. It follows
+// SetPolicies; when its rule is no more, it does nothing, admits everything and
+// has math.MaxInt64 remaining. Any number of goroutines may use it.
+type Quota struct {
+	t            *Transport
+	scheme, host string
+	policy, rule string
+	key          string
+}
+
+// Quota returns the budget of a rule at a host, by the rule's name, or a Limit's
+// text such as "50/1s". key says whose budget it is where the rule has a Key,
+// and is empty where it has none. The host may have a port; 443 is that of
+// https, 80 that of http. The error says what does not exist.
+func (t *Transport) Quota(host, rule, key string) (*Quota, error) {
+	q := &Quota{t: t, scheme: "https", host: host, rule: rule, key: key}
+	if _, port, _ := cutPort(host); port == "80" {
+		q.scheme = "http"
+	}
+	c := t.config.Load()
+	_, i := c.hosts.lookup(q.scheme, host)
+	if i < 0 {
+		return nil, fmt.Errorf("headway: quota: no policy has the host %q", host)
+	}
+	q.policy = c.policies[i].name
+	r := c.policies[i].rule(rule)
+	switch {
+	case r == nil:
+		return nil, fmt.Errorf("headway: quota: policy %q has no rule %q", q.policy, rule)
+	case r.key == nil && key != "":
+		return nil, fmt.Errorf("headway: quota: rule %q has one budget for the host: want an empty key", rule)
+	case r.key != nil && key == "":
+		return nil, fmt.Errorf("headway: quota: rule %q has a budget for each key: want a key", rule)
+	}
+	return q, nil
+}
+
+// visit returns a visit that claims n units of q, or nil where its rule is no
+// more.
+func (q *Quota) visit(n int64) *visit {
+	c := q.t.config.Load()
+	host, i := c.hosts.lookup(q.scheme, q.host)
+	if i < 0 || c.policies[i].name != q.policy {
+		return nil
+	}
+	r := c.policies[i].rule(q.rule)
+	if r == nil || (r.key != nil) != (q.key != "") {
+		return nil
+	}
+	v := &visit{t: q.t, host: host, policy: c.policies[i]}
+	v.claims = []claim{{rule: r, key: q.key, cost: n}}
+	return v
+}
+
+// Spend counts n units as used now, by traffic that did not go through the
+// Transport. It does not wait, and may overdraw: the debt delays what comes
+// next. A negative n gives back the oldest units that still count.
+func (q *Quota) Spend(n int64) {
+	v := q.visit(n)
+	if v == nil || n == 0 {
+		return
+	}
+	for done := false; !done; {
+		v.open(context.Background())
+		done = v.site.line.Spend(n, v.claims[0].budget)
+	}
+	v.tell(context.Background(), Event{
+		Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Remaining: v.site.line.Remaining(v.claims[0].budget),
+	})
+}
+
+// Wait takes n units as soon as its turn comes, in the same line as the requests
+// that need this budget, within the policy's wait budget or that of the Call in
+// ctx. It takes no in-flight slot. Its errors are those of RoundTrip.
+func (q *Quota) Wait(ctx context.Context, n int64) error {
+	if n < 0 {
+		return fmt.Errorf("headway: quota: the cost is %d; it must be 0 or more, and Spend gives units back", n)
+	}
+	v := q.visit(n)
+	if v == nil {
+		return ctx.Err()
+	}
+	refusal, err := v.enter(ctx, v.maxWait(CallFrom(ctx)), true)
+	switch {
+	case err != nil:
+		v.tell(ctx, Event{Kind: EventCanceled, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n})
+		return err
+	case refusal != nil:
+		return v.refused(ctx, refusal)
+	}
+	defer v.finish()
+	v.tellStart(ctx)
+	v.sent = true
+	v.site.line.Sent(&v.grant)
+	return nil
+}
+
+// Remaining returns how many units could start now: negative when overdrawn.
+func (q *Quota) Remaining() int64 {
+	v := q.visit(0)
+	if v == nil {
+		return law.Unlimited
+	}
+	v.open(context.Background())
+	return v.site.line.Remaining(v.claims[0].budget)
+}
+
+// Delay returns how long a Wait for n units that comes now would take: zero if
+// it would not wait, limiter.Never if it can never have them. It takes nothing.
+func (q *Quota) Delay(n int64) time.Duration {
+	if n < 0 {
+		return limiter.Never
+	}
+	v := q.visit(n)
+	if v == nil {
+		return 0
+	}
+	v.open(context.Background())
+	if r := v.site.line.Delay(v.needs, true); r != nil {
+		return r.RetryAfter
+	}
+	return 0
+}

@@ -1,0 +1,134 @@
+package headway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headway-go/headway/limiter"
+)
+
+// Config is what a Transport is made from. The zero Config limits nothing.
+type Config struct {
+	// Policies say which hosts are limited, and how. A host that none of them
+	// names is not touched. SetPolicies replaces them.
+	Policies []Policy
+	// Observer is told of every decision. Nil: nobody is.
+	Observer Observer
+	// MaxHosts bounds how many hosts and keys are remembered. One is forgotten
+	// only when nobody could notice. When none can be, new hosts share one
+	// overflow entry of their policy (budgets, line and slots), new keys share
+	// one of their host, and EventOverflow says so. Zero means 100,000.
+	MaxHosts int
+	// Secret is what key digests are made with, so that several processes agree
+	// on them. Nil: a random one per process.
+	Secret []byte
+}
+
+// A Transport is an http.RoundTripper that lets requests wait their turn, each
+// under the policy of its host, and hands them to a base transport unchanged.
+// It never retries. Any number of goroutines may use it. It starts no goroutine
+// and needs no closing.
+type Transport struct {
+	base     http.RoundTripper
+	observer Observer
+	digests  digester
+	table    table
+
+	setting sync.Mutex // held by SetPolicies
+	config  atomic.Pointer[config]
+}
+
+// NewTransport returns a Transport over base; nil is http.DefaultTransport. The
+// error names every mistake in cfg.
+func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	t := &Transport{base: base, observer: cfg.Observer, digests: newDigester(cfg.Secret)}
+	var bad error
+	if t.table.max = cfg.MaxHosts; cfg.MaxHosts == 0 {
+		t.table.max = 100_000
+	} else if cfg.MaxHosts < 0 {
+		bad = fmt.Errorf("headway: MaxHosts = %d: want a positive number, or zero for 100,000", cfg.MaxHosts)
+	}
+	if err := errors.Join(bad, validatePolicies(cfg.Policies)); err != nil {
+		return nil, err
+	}
+	t.config.Store(compile(cfg.Policies, nil))
+	return t, nil
+}
+
+// Wrap returns a copy of c in which every host is kept under limits, each host
+// for itself: a Transport over c's with one policy for all hosts, named "*".
+// Nil stands for the zero http.Client. The error names every mistake in limits.
+func Wrap(c *http.Client, limits ...limiter.Limit) (*http.Client, error) {
+	var wrapped http.Client
+	if c != nil {
+		wrapped = *c
+	}
+	t, err := NewTransport(wrapped.Transport, Config{Policies: []Policy{{Hosts: []string{"*"}, Limits: limits}}})
+	if err != nil {
+		return nil, err
+	}
+	wrapped.Transport = t
+	return &wrapped, nil
+}
+
+// RoundTrip sends the request when its turn comes, after the steps that the
+// package's documentation lists, and returns what the base transport returns.
+//
+// A request that cannot start in time is refused at once with a bare
+// *ThrottledError, or a local response under AnswerResponse; one whose key or
+// cost cannot be told with a *KeyError; and one whose context ends with the
+// context's error. None of these was sent or has taken anything, and its body is
+// closed.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	call := CallFrom(req.Context())
+	v := visit{t: t, req: req}
+	if call.Bypass || !v.findPolicy() {
+		return t.base.RoundTrip(req)
+	}
+	return v.run(call)
+}
+
+// CloseIdleConnections closes the base transport's idle connections, if it can.
+// No limit is forgotten.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Delay returns how long req would wait if it came now, zero if it would not:
+// the whole wait, behind those in line, whatever req may wait for. It is
+// limiter.Never where req can never start. Where the wait depends on what
+// nobody can foretell it is a lower bound. Delay takes nothing. The error is a
+// *KeyError.
+func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
+	call := CallFrom(req.Context())
+	v := visit{t: t, req: req}
+	if call.Bypass || !v.findPolicy() {
+		return 0, nil
+	}
+	var room visitRoom
+	if err := v.match(call, &room); err != nil {
+		return 0, err
+	}
+	v.open(req.Context())
+	if r := v.site.line.Delay(v.needs, false); r != nil {
+		return r.RetryAfter, nil
+	}
+	return 0, nil
+}
+
+// observe tells the observer, if there is one.
+func (t *Transport) observe(ctx context.Context, e Event) {
+	if t.observer != nil {
+		t.observer.Observe(ctx, e)
+	}
+}

@@ -1,0 +1,132 @@
+package headway
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// validatePolicies returns every mistake in the policies, joined. Each names the
+// policy, the field, its value, and what would be right.
+func validatePolicies(policies []Policy) error {
+	var v validator
+	names := map[string]int{} // to the policy that has the name
+	hosts := newHostTable(nil)
+	for i := range policies {
+		p := &policies[i]
+		name := p.name()
+		v.at = fmt.Sprintf("Policies[%d] %q", i, name)
+		if other, taken := names[name]; taken && name != "" {
+			v.add("Name = %q: want another, Policies[%d] has this one", name, other)
+		}
+		names[name] = i
+
+		if len(p.Hosts) == 0 {
+			v.add(`Hosts is empty: want at least one, such as "api.example.com", or "*" for every host`)
+		}
+		for j, pattern := range p.Hosts {
+			k, wild, err := parseHostPattern(pattern)
+			if err != nil {
+				v.add("Hosts[%d] = %q: %w", j, pattern, err)
+				continue
+			}
+			// The same pattern twice in one policy says the same thing twice.
+			if other, taken := hosts.patterns(wild)[k]; taken && other != i {
+				v.add("Hosts[%d] = %q: want it in one policy only, Policies[%d] has it too", j, pattern, other)
+			}
+			hosts.patterns(wild)[k] = i
+		}
+
+		if p.MaxWait < 0 && p.MaxWait != NoWait && p.MaxWait != OneWindow && p.MaxWait != WaitForever {
+			v.add("MaxWait = %v: want a positive duration, zero for no bound, NoWait or OneWindow", p.MaxWait)
+		}
+		if p.MaxWaiting < 0 {
+			v.add("MaxWaiting = %d: want a positive number, or zero for 10,000", p.MaxWaiting)
+		}
+		if p.MaxInFlight < 0 {
+			v.add("MaxInFlight = %d: want a positive number, or zero for no cap", p.MaxInFlight)
+		}
+		if p.Answer > AnswerResponse {
+			v.add("Answer = %d: want AnswerError or AnswerResponse", p.Answer)
+		}
+		v.rules(p)
+	}
+	return errors.Join(v.errs...)
+}
+
+type validator struct {
+	at   string // what is looked at
+	errs []error
+}
+
+func (v *validator) add(format string, args ...any) {
+	v.errs = append(v.errs, fmt.Errorf("headway: %s: "+format, append([]any{v.at}, args...)...))
+}
+
+func (v *validator) rules(p *Policy) {
+	names := map[string]string{} // to the field that has the name
+	for i, l := range p.Limits {
+		field := fmt.Sprintf("Limits[%d]", i)
+		v.limit(field, l.Validate())
+		if other, taken := names[l.String()]; taken {
+			v.add("%s = %q: want it once, it equals %s", field, l, other)
+		}
+		names[l.String()] = field
+	}
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		field := fmt.Sprintf("Rules[%d]", i)
+		if r.Name == "" {
+			v.add("%s.Name is empty: want a name that no other rule of the policy has", field)
+		} else if other, taken := names[r.Name]; taken {
+			v.add("%s.Name = %q: want another, %s has this one", field, r.Name, other)
+		}
+		names[r.Name] = field
+		v.limit(field+".Limit", r.Limit.Validate())
+		for j, m := range r.Methods {
+			if want := rightMethod(m); want != "" {
+				v.add("%s.Methods[%d] = %q: want %s", field, j, m, want)
+			}
+		}
+		if r.Path != "" {
+			if _, err := parsePath(r.Path); err != nil {
+				v.add("%s.Path = %q: %w", field, r.Path, err)
+			}
+		}
+	}
+}
+
+// limit adds what Limit.Validate found, one error each.
+func (v *validator) limit(field string, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			v.add("%s: %w", field, err)
+		}
+	} else if err != nil {
+		v.add("%s: %w", field, err)
+	}
+}
+
+// rightMethod returns what should stand in the place of a method that no request
+// can have, or that only a slip of the pen can mean; "" when it is right.
+func rightMethod(m string) string {
+	for _, c := range []byte(m) {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9':
+		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return `one method, such as "GET"`
+		}
+	}
+	switch upper := strings.ToUpper(m); upper {
+	case m:
+		if m == "" {
+			return `one method, such as "GET"`
+		}
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return fmt.Sprintf("%q, methods compare with case", upper)
+	}
+	return ""
+}

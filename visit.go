@@ -1,0 +1,285 @@
+package headway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/limiter"
+)
+
+// A visit is one request on its way through the Transport.
+type visit struct {
+	t    *Transport
+	req  *http.Request
+	host string // canonical
+	site *site
+
+	policy *policy
+	claims []claim     // the rules that match, narrow before wide
+	needs  []line.Need // what they take, without those that cost nothing
+	grant  line.Grant
+
+	sent, answered bool
+}
+
+// A claim is one rule's part in a request.
+type claim struct {
+	rule   *rule
+	key    string // empty where the rule has none
+	cost   int64
+	entry  *entry       // of the key
+	budget *line.Budget // nil until opened
+}
+
+// visitRoom is memory for what most requests need, so that it can be on the
+// stack.
+type visitRoom struct {
+	claims [4]claim
+	needs  [4]line.Need
+}
+
+// findPolicy reports whether the request's host has a policy.
+func (v *visit) findPolicy() bool {
+	if v.req.URL == nil {
+		return false // the base transport has an error for it
+	}
+	c := v.t.config.Load()
+	host, i := c.hosts.lookup(v.req.URL.Scheme, v.req.URL.Host)
+	if i < 0 {
+		return false
+	}
+	v.host, v.policy = host, c.policies[i]
+	return true
+}
+
+// match finds the rules that apply, and asks them for key and cost.
+func (v *visit) match(call Call, room *visitRoom) error {
+	v.claims, v.needs = room.claims[:0], room.needs[:0]
+	target := targetOf(v.req)
+	for i := range v.policy.rules {
+		r := &v.policy.rules[i]
+		if !r.matches(target) {
+			continue
+		}
+		c := claim{rule: r, cost: 1}
+		var err error
+		if r.key != nil {
+			if c.key, err = r.key(v.req); err == nil && c.key == "" {
+				err = errEmptyKey
+			}
+		}
+		switch {
+		case err != nil:
+		case r.cost != nil:
+			c.cost, err = r.cost(v.req)
+		case r.isLimit && call.Cost != 0:
+			c.cost = call.Cost
+		}
+		if err == nil && c.cost < 0 {
+			err = fmt.Errorf("the cost is %d; it must be 0 or more", c.cost)
+		}
+		if err != nil {
+			return &KeyError{Policy: v.policy.name, Rule: r.name, Err: err}
+		}
+		v.claims = append(v.claims, c)
+	}
+	return nil
+}
+
+// open finds the budgets of the claims.
+func (v *visit) open(ctx context.Context) {
+	site, news := v.t.table.site(v.policy, v.host)
+	v.site = site
+	v.needs = v.needs[:0]
+	for i := range v.claims {
+		c := &v.claims[i]
+		var n bool
+		c.budget, n = v.t.table.budget(v.site, c.rule, c.key)
+		news = news || n
+		if c.cost > 0 {
+			v.needs = append(v.needs, line.Need{B: c.budget, Cost: c.cost})
+		}
+	}
+	if news {
+		v.tell(ctx, Event{Kind: EventOverflow})
+	}
+}
+
+// run takes the request through the line and sends it.
+func (v *visit) run(call Call) (resp *http.Response, err error) {
+	var room visitRoom
+	defer v.finish()
+	if err := v.match(call, &room); err != nil {
+		return nil, err
+	}
+	ctx := v.req.Context()
+	refusal, err := v.enter(ctx, v.maxWait(call), false)
+	switch {
+	case err != nil:
+		v.tell(ctx, Event{Kind: EventCanceled})
+		return nil, err
+	case refusal != nil:
+		refused := v.refused(ctx, refusal)
+		if v.policy.Answer == AnswerResponse {
+			return answerRefusal(v.req, refused), nil
+		}
+		return nil, refused
+	case ctx.Err() != nil: // ended between the start and here
+		v.tell(ctx, Event{Kind: EventCanceled})
+		return nil, ctx.Err()
+	}
+	v.tellStart(ctx)
+	v.sent = true
+	v.site.line.Sent(&v.grant)
+	resp, err = v.t.base.RoundTrip(v.req)
+	return v.settle(ctx, call, resp, err)
+}
+
+// enter waits in line, in the successor where the line has been forgotten.
+func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
+	for {
+		v.open(ctx)
+		ask := line.Ask{Needs: v.needs, MaxWait: maxWait, NoSlot: noSlot}
+		grant, refusal, err := v.site.line.Enter(ctx, &ask)
+		if errors.Is(err, line.ErrRetired) {
+			continue
+		}
+		if refusal == nil && err == nil {
+			v.grant = grant
+		} else {
+			v.needs = v.needs[:0] // nothing to give back
+		}
+		return refusal, err
+	}
+}
+
+// maxWait returns the request's wait budget as the line takes it.
+func (v *visit) maxWait(call Call) time.Duration {
+	var longest time.Duration
+	for i := range v.claims {
+		longest = max(longest, v.claims[i].rule.spec.Period())
+	}
+	return lineWait(waitBudget(v.policy.MaxWait, call.MaxWait, longest))
+}
+
+// lineWait turns a wait budget into the line's form, which has negative for
+// none.
+func lineWait(d time.Duration) time.Duration {
+	if d == limiter.Never {
+		return -1
+	}
+	return d
+}
+
+// refused tells of a refusal, and returns it as the error that callers get.
+func (v *visit) refused(ctx context.Context, r *line.Refusal) *ThrottledError {
+	refused := v.throttled(r)
+	v.tell(ctx, Event{
+		Kind: EventRefused, Rule: refused.Rule, KeyDigest: refused.KeyDigest,
+		Reason: refused.Reason, RetryAfter: refused.RetryAfter, AtLeast: refused.AtLeast,
+	})
+	return refused
+}
+
+func (v *visit) throttled(r *line.Refusal) *ThrottledError {
+	e := &ThrottledError{Policy: v.policy.name, Host: v.host, Refusal: refusalOf(r)}
+	for i := range v.claims {
+		if c := &v.claims[i]; r.B != nil && c.budget == r.B {
+			e.Rule, e.KeyDigest = c.rule.name, v.t.digestOf(c.key)
+		}
+	}
+	return e
+}
+
+// refusalOf returns the line's refusal as limiter's.
+func refusalOf(r *line.Refusal) limiter.Refusal {
+	e := limiter.Refusal{Reason: limiter.ReasonLimit, RetryAfter: r.RetryAfter, AtLeast: r.AtLeast}
+	switch {
+	case r.Disabled:
+		e.Reason = limiter.ReasonDisabled
+	case r.Impossible:
+		e.Reason = limiter.ReasonImpossible
+	case r.LineFull:
+		e.Reason = limiter.ReasonLineFull
+	case r.B == nil:
+		e.Reason = limiter.ReasonInFlight
+	}
+	if r.Deadline {
+		e.Err = context.DeadlineExceeded
+	}
+	return e
+}
+
+// tellStart tells of a start, under the rule that has the fewest units left.
+func (v *visit) tellStart(ctx context.Context) {
+	if v.t.observer == nil {
+		return
+	}
+	e := Event{Kind: EventStart, Wait: v.grant.Waited}
+	for i := range v.claims {
+		c := &v.claims[i]
+		if left := v.site.line.Remaining(c.budget); e.Rule == "" || left < e.Remaining {
+			e.Rule, e.KeyDigest, e.Cost, e.Remaining = c.rule.name, v.t.digestOf(c.key), c.cost, left
+		}
+	}
+	v.tell(ctx, e)
+}
+
+func (v *visit) tell(ctx context.Context, e Event) {
+	e.Policy, e.Host = v.policy.name, v.host
+	v.t.observe(ctx, e)
+}
+
+// settle does what is due once the base transport has returned.
+func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err error) (*http.Response, error) {
+	at := v.grant.At
+	if line.Strict(v.needs) {
+		at = v.site.line.Answered(v.needs)
+	}
+	v.answered = true
+	switch {
+	case err != nil && resp != nil: // against the contract; the error counts
+		if resp.Body != nil {
+			resp.Body.Close()
+		}
+		return nil, err
+	case err != nil:
+		return nil, err
+	case resp == nil:
+		return nil, errors.New("headway: the base transport returned neither a response nor an error")
+	}
+	if v.settles(call) {
+		s := newSettlement(v, call, at)
+		s.fromHeaders(resp)
+		attach(resp, s)
+	}
+	if v.grant.Slot {
+		v.grant.Slot = false
+		holdSlot(ctx, resp, v.site.line.Release)
+	}
+	return resp, nil
+}
+
+// finish cleans up whatever way the request went, a panic and runtime.Goexit
+// among them.
+func (v *visit) finish() {
+	switch {
+	case !v.sent:
+		if v.site != nil && v.grant != (line.Grant{}) {
+			v.site.line.Cancel(&v.grant, v.needs)
+		}
+		if v.req != nil && v.req.Body != nil {
+			v.req.Body.Close()
+		}
+		return
+	case !v.answered && line.Strict(v.needs):
+		v.site.line.Answered(v.needs)
+	}
+	if v.grant.Slot {
+		v.site.line.Release()
+	}
+}
