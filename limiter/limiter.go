@@ -78,6 +78,11 @@ const inline = 5
 // Allow takes n units now if they fit and nobody who waits would start later by
 // it, and reports whether it did.
 func (l *Limiter) Allow(n int64) bool {
+	if n > 0 {
+		if took, ok := l.line.Quick(n); ok {
+			return took
+		}
+	}
 	var buf [inline]line.Need
 	return n >= 0 && l.line.Try(l.needs(n, buf[:0]))
 }
@@ -88,6 +93,11 @@ func (l *Limiter) Allow(n int64) bool {
 func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("limiter: the cost is %d; it must be 0 or more, and Spend gives units back", n)
+	}
+	if n > 0 && ctx.Err() == nil {
+		if took, _ := l.line.Quick(n); took {
+			return nil
+		}
 	}
 	var buf [inline]line.Need
 	ask := line.Ask{Needs: l.needs(n, buf[:0]), MaxWait: -1}

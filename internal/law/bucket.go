@@ -7,13 +7,63 @@ package law
 type bucket struct {
 	rate
 	burst      int64
+	grain      int64 // n-ths in which fractions come; 0 where there are none, or units are shorter than a nanosecond
 	full, frac int64 // when it is full again
 	// since is when it was last seen full: units taken before are forgotten,
 	// so giving them back must not count.
 	since Time
+	gaps  gaps
 }
 
-func (b *bucket) Earliest(t Time, cost int64) (Time, bool) {
+// A gap is what a start at an instant found missing to a full bucket. Of the
+// units taken before it no more can be given back than that: had they never
+// been taken, the bucket would have been full then, and would have overflowed.
+type gap struct {
+	at Time
+	ns int64
+}
+
+// gaps holds the gaps since the bucket was last full that bind: each is smaller
+// than all later ones. Where there are more than have a place, the oldest are
+// merged, so that less may be given back than could be.
+type gaps struct {
+	list [4]gap
+	len  int
+}
+
+func (g *gaps) add(at Time, ns int64) {
+	for g.len > 0 && g.list[g.len-1].ns >= ns {
+		g.len--
+	}
+	if g.len == len(g.list) {
+		g.list[1].ns = g.list[0].ns
+		copy(g.list[:], g.list[1:])
+		g.len--
+	}
+	g.list[g.len] = gap{at, ns}
+	g.len++
+}
+
+// give returns how much of the time of units taken at the instant taken can be
+// given back, and makes the gaps smaller by it.
+func (g *gaps) give(taken Time, ns, frac int64) (int64, int64) {
+	for i := range g.len {
+		if e := &g.list[i]; e.at > taken {
+			if e.ns <= ns { // so for the first only, if any
+				ns, frac = e.ns, 0
+			}
+			if e.ns -= ns; frac > 0 {
+				e.ns--
+			}
+		}
+	}
+	for i := g.len - 2; i >= 0; i-- {
+		g.list[i].ns = min(g.list[i].ns, g.list[i+1].ns)
+	}
+	return ns, frac
+}
+
+func (b *bucket) Earliest(_, t Time, cost int64) (Time, bool) {
 	if b.n == 0 || cost > b.burst {
 		return Never, false
 	}
@@ -26,8 +76,11 @@ func (b *bucket) Earliest(t Time, cost int64) (Time, bool) {
 }
 
 func (b *bucket) Take(t Time, cost int64) bool {
-	if b.full < t || b.full == t && b.frac == 0 {
-		b.full, b.frac, b.since = t, 0, t
+	if b.Recovered(t) {
+		b.full, b.frac = b.begin(t)
+		b.since, b.gaps.len = t, 0
+	} else if t > b.since {
+		b.gaps.add(t, max(0, subSat(b.full, t)))
 	}
 	b.push(cost)
 	return false
@@ -35,20 +88,22 @@ func (b *bucket) Take(t Time, cost int64) bool {
 
 // push moves the instant of fullness by n units.
 func (b *bucket) push(n int64) {
-	if n < 0 {
+	switch {
+	case b.n == 0:
+	case n < 0:
 		ns, frac := b.span(-n)
-		b.full, b.frac = subSat(b.full, ns), b.frac-frac
-		if b.frac < 0 {
-			b.full, b.frac = b.full-1, b.frac+b.n
-		}
-		return
+		b.move(-ns, -frac)
+	default:
+		b.move(b.span(n))
 	}
-	if b.n == 0 {
-		return
-	}
-	ns, frac := b.span(n)
+}
+
+func (b *bucket) move(ns, frac int64) {
 	b.full, b.frac = addSat(b.full, ns), b.frac+frac
-	if b.frac >= b.n {
+	switch {
+	case b.frac < 0:
+		b.full, b.frac = b.full-1, b.frac+b.n
+	case b.frac >= b.n:
 		b.full, b.frac = addSat(b.full, 1), b.frac-b.n
 	}
 }
@@ -56,16 +111,19 @@ func (b *bucket) push(n int64) {
 func (b *bucket) Answered(Time, int64) {}
 
 func (b *bucket) Give(taken Time, cost int64, _ bool) {
-	if taken >= b.since && b.n > 0 {
-		b.push(-cost)
+	if taken < b.since || b.n == 0 {
+		return
 	}
+	ns, frac := b.span(cost)
+	ns, frac = b.gaps.give(taken, ns, frac)
+	b.move(-ns, -frac)
 }
 
 func (b *bucket) Spend(now Time, n int64) {
 	switch {
 	case n > 0:
 		b.Take(now, n)
-	case n < 0 && b.n > 0 && !b.Recovered(now):
+	case n < 0 && !b.isFull(now):
 		b.push(n)
 	}
 }
@@ -74,13 +132,37 @@ func (b *bucket) Remaining(now Time) int64 {
 	switch {
 	case b.n == 0:
 		return 0
-	case b.Recovered(now):
+	case b.isFull(now):
 		return b.burst
 	}
 	return b.burst - b.ceilUnits(subSat(b.full, now), b.frac)
 }
 
-func (b *bucket) Recovered(now Time) bool { return b.full < now || b.full == now && b.frac == 0 }
+func (b *bucket) Recovered(now Time) bool {
+	t, frac := b.begin(now)
+	return b.full < t || b.full == t && b.frac <= frac
+}
+
+func (b *bucket) isFull(t Time) bool { return b.full < t || b.full == t && b.frac == 0 }
+
+// newBucket returns a full bucket.
+func newBucket(r rate, burst int64) *bucket {
+	b := &bucket{rate: r, burst: burst, full: -1}
+	if r.n > 0 && r.per >= r.n && r.per%r.n != 0 {
+		b.grain = gcd(r.per, r.n)
+	}
+	return b
+}
+
+// begin returns the beginning of t's nanosecond, from which on a start at t
+// counts: instants are whole nanoseconds rounded up, and none of the fractions
+// may add up.
+func (b *bucket) begin(t Time) (Time, int64) {
+	if b.grain == 0 {
+		return t, 0
+	}
+	return t - 1, b.grain
+}
 
 func (b *bucket) inherit(o *bucket, now Time) {
 	used := o.history(now)
@@ -88,12 +170,12 @@ func (b *bucket) inherit(o *bucket, now Time) {
 		b.Take(now, used[0].Cost)
 	}
 	if b.rate == o.rate {
-		b.full, b.frac, b.since = o.full, o.frac, o.since
+		b.full, b.frac, b.since, b.gaps = o.full, o.frac, o.since, o.gaps
 	}
 }
 
 func (b *bucket) history(now Time) []Entry {
-	if b.n == 0 || b.Recovered(now) {
+	if b.n == 0 || b.isFull(now) {
 		return nil
 	}
 	return []Entry{{At: now, Cost: b.ceilUnits(subSat(b.full, now), b.frac)}}

@@ -31,7 +31,14 @@ func IsCalendar(st State) bool {
 // SetWall tells st, where it follows the wall clock, what that clock shows at
 // the instant 0; it differs from before when the clock was set.
 func SetWall(st State, wall time.Time) {
-	if c, ok := st.(*calendar); ok {
+	c, ok := st.(*calendar)
+	if !ok {
+		return
+	}
+	// Two clocks are never read at quite the same instant. Where the wall clock
+	// seems to be a little ahead nothing changes, or plans would move at every
+	// look: periods then begin that little late, never early.
+	if ahead := wall.Sub(c.wall); ahead < 0 || ahead > time.Millisecond {
 		c.wall = wall.Round(0)
 	}
 }
@@ -47,7 +54,7 @@ func (c *calendar) roll(t Time) {
 	}
 }
 
-func (c *calendar) Earliest(t Time, cost int64) (Time, bool) {
+func (c *calendar) Earliest(_, t Time, cost int64) (Time, bool) {
 	if cost > c.n {
 		return Never, false
 	}
@@ -114,41 +121,46 @@ func (u Unit) End(w time.Time, loc *time.Location) time.Time {
 		if u == Hour {
 			d = time.Hour
 		}
-		_, offset := w.Zone()
-		local := w.Add(time.Duration(offset) * time.Second)
+		local := shown(w)
 		return w.Add(d - local.Sub(local.Truncate(d)))
 	}
-	y, m, d := w.Date()
+	day := shown(w).Truncate(24 * time.Hour)
+	if change, _ := w.ZoneBounds(); !change.IsZero() {
+		// A day that had begun goes on when the clock is set back before it.
+		if before := shown(change.Add(-1)).Truncate(24 * time.Hour); before.After(day) {
+			day = before
+		}
+	}
 	switch u {
 	case Day:
-		d++
+		day = day.AddDate(0, 0, 1)
 	case Week:
-		d += 7 - (int(w.Weekday())+6)%7
+		day = day.AddDate(0, 0, 7-(int(day.Weekday())+6)%7)
 	default:
-		m, d = m+1, 1
+		day = day.AddDate(0, 1, 1-day.Day())
 	}
-	return midnight(y, m, d, loc)
+	return begin(day, w)
 }
 
-// midnight returns the first instant of a day. Where a clock change skips
-// midnight that is the change itself; where midnight comes twice, the first.
-func midnight(y int, m time.Month, d int, loc *time.Location) time.Time {
-	day := time.Date(y, m, d, 12, 0, 0, 0, loc)
-	t := time.Date(y, m, d, 0, 0, 0, 0, loc)
-	if t.Day() != day.Day() { // Date took the offset after the change
-		_, t = t.ZoneBounds()
-	}
-	// The change, if there is one, is at t or within the hours before it.
-	if change, _ := t.ZoneBounds(); !change.IsZero() {
-		before := change.Add(-1)
-		_, o1 := before.Zone()
-		_, o2 := t.Zone()
-		if first := t.Add(time.Duration(o2-o1) * time.Second); first.Before(change) && o1 > o2 {
-			return first
+// shown returns what the clock shows at t, as if it were UTC.
+func shown(t time.Time) time.Time {
+	_, offset := t.Zone()
+	return t.Add(time.Duration(offset) * time.Second).UTC()
+}
+
+// begin returns the first instant after w at which the clock of w's zone shows
+// day, or more where a change skips its midnight.
+func begin(day, w time.Time) time.Time {
+	for {
+		_, offset := w.Zone()
+		at := day.Add(-time.Duration(offset) * time.Second)
+		if at.Before(w) {
+			at = w
 		}
-		if change.Before(t) && change.Day() == day.Day() {
-			return change
+		_, change := w.ZoneBounds()
+		if change.IsZero() || at.Before(change) {
+			return at
 		}
+		w = change
 	}
-	return t
 }

@@ -25,8 +25,9 @@ const Unlimited = math.MaxInt64
 type State interface {
 	// Earliest returns the first instant at or after t at which cost more
 	// units fit if nothing else is taken; Never if they never do. atLeast says
-	// that it depends on an answer still to come, which can only make it later.
-	Earliest(t Time, cost int64) (at Time, atLeast bool)
+	// that it depends on an answer still to come: it is right if the answer
+	// comes at now, and too early if it comes later.
+	Earliest(now, t Time, cost int64) (at Time, atLeast bool)
 	// Take counts cost units as started at t, whether they fit or not, and
 	// reports whether the units wait for Answered (a strict law).
 	Take(t Time, cost int64) (strict bool)
@@ -58,9 +59,9 @@ type State interface {
 func New(s Spec, wall time.Time) State {
 	switch s.Kind {
 	case Bucket:
-		return &bucket{rate: s.rate(), burst: s.burst()}
+		return newBucket(s.rate(), s.burst())
 	case Spaced:
-		return &spaced{rate: s.rate(), strict: s.Strict}
+		return &spaced{bucket: *newBucket(s.rate(), 1), strict: s.Strict}
 	case Sliding:
 		return &sliding{n: s.N, per: int64(s.Per)}
 	case Calendar:
@@ -95,7 +96,7 @@ func Convert(old State, s Spec, now Time, wall time.Time) State {
 		}
 	case *sliding:
 		if b, ok := st.(*sliding); ok && b.per == o.per {
-			b.start, b.cur, b.prev = o.start, o.cur, o.prev
+			b.used, b.start, b.cur, b.prev = o.used, o.start, o.cur, o.prev
 			return b
 		}
 	case *calendar:
@@ -117,15 +118,15 @@ func Open() State { return open{} }
 
 type open struct{}
 
-func (open) Earliest(t Time, _ int64) (Time, bool) { return t, false }
-func (open) Take(Time, int64) bool                 { return false }
-func (open) Answered(Time, int64)                  {}
-func (open) Give(Time, int64, bool)                {}
-func (open) Spend(Time, int64)                     {}
-func (open) Remaining(Time) int64                  { return Unlimited }
-func (open) Recovered(Time) bool                   { return true }
-func (open) history(Time) []Entry                  { return nil }
-func (open) simulate(Time) sim                     { return sim{} }
+func (open) Earliest(_, t Time, _ int64) (Time, bool) { return t, false }
+func (open) Take(Time, int64) bool                    { return false }
+func (open) Answered(Time, int64)                     {}
+func (open) Give(Time, int64, bool)                   {}
+func (open) Spend(Time, int64)                        {}
+func (open) Remaining(Time) int64                     { return Unlimited }
+func (open) Recovered(Time) bool                      { return true }
+func (open) history(Time) []Entry                     { return nil }
+func (open) simulate(Time) sim                        { return sim{} }
 
 // TakeLate is Take for a waiter that was due at slot and is woken only now. In a
 // Bucket or Spaced budget it takes its unit as of its slot, so that late timers

@@ -44,7 +44,7 @@ func (p *Pace) Until(t Time) bool {
 // End returns the end of the last pause.
 func (p *Pace) End() Time { return p.end }
 
-func (p *Pace) Earliest(t Time, _ int64) (Time, bool) {
+func (p *Pace) Earliest(_, t Time, _ int64) (Time, bool) {
 	free := addSat(p.end, gentle)
 	if t >= free {
 		return t, false

@@ -50,13 +50,12 @@ func (p *Plan) Earliest(st State, now, t Time, cost int64, fifo bool) (at Time, 
 			s.take(max(now, todo[i].at), todo[i].cost)
 		}
 		at, atLeast = s.earliest(t, cost, todo)
-		if i < len(todo) && at >= todo[i].at {
-			t = todo[i].at
-			continue
-		}
 		t = at
 		if at == Never {
 			return at, atLeast
+		}
+		if i < len(todo) && at >= todo[i].at {
+			continue // with those started too, it fits no earlier than without
 		}
 		bad := s.spoils(t, cost, todo, i)
 		if bad < 0 {
@@ -74,17 +73,16 @@ func (p *Plan) Earliest(st State, now, t Time, cost int64, fifo bool) (at Time, 
 	return at, atLeast
 }
 
-// EarliestBefore is Earliest with only the planned starts of those that came
-// before seq.
-func (p *Plan) EarliestBefore(st State, now, t Time, cost int64, seq uint64) Time {
-	older := Plan{}
+// EarliestAmong is Earliest with only the planned starts of those that count, by
+// their order of arrival.
+func (p *Plan) EarliestAmong(st State, now, t Time, cost int64, counts func(seq uint64) bool) (at Time, atLeast bool) {
+	some := Plan{}
 	for _, e := range p.todo[p.head:] {
-		if e.seq < seq {
-			older.todo = append(older.todo, e)
+		if counts(e.seq) {
+			some.todo = append(some.todo, e)
 		}
 	}
-	at, _ := older.Earliest(st, now, t, cost, true)
-	return at
+	return some.Earliest(st, now, t, cost, true)
 }
 
 // Feasible reports whether every planned start is possible.

@@ -31,16 +31,16 @@ const (
 func (s *sim) earliest(t Time, cost int64, todo []planned) (at Time, atLeast bool) {
 	switch s.kind {
 	case simBucket:
-		return s.bucket.Earliest(t, cost)
+		return s.bucket.Earliest(t, t, cost)
 	case simSpaced:
-		at, _ = s.spaced.Earliest(t, cost)
-		return at, s.loose && at > t
+		at, _ = s.spaced.Earliest(t, t, cost)
+		return at, s.loose
 	case simSliding:
-		return s.sliding.Earliest(t, cost)
+		return s.sliding.Earliest(t, t, cost)
 	case simCalendar:
-		return s.calendar.Earliest(t, cost)
+		return s.calendar.Earliest(t, t, cost)
 	case simPace:
-		return s.pace.Earliest(t, cost)
+		return s.pace.Earliest(t, t, cost)
 	case simWindow:
 		if cost > s.window.n {
 			return Never, false
@@ -103,7 +103,7 @@ func (s *sim) forgets(t, at Time) bool {
 	case simBucket:
 		return s.bucket.Recovered(at)
 	case simSpaced:
-		return s.spaced.idle(at)
+		return s.spaced.bucket.Recovered(at)
 	case simSliding:
 		return at >= addSat(t, 2*s.sliding.per)
 	case simCalendar:

@@ -4,12 +4,21 @@ import "math/bits"
 
 // sliding keeps two counters: cur since start, prev in the period before. What
 // counts at t is cur plus prev weighted by the part of the previous window that
-// lies within the last period. Windows begin with the first use, and again with
-// the first use after both counters have run out.
+// lies within the last period. Windows begin with the first use and keep their
+// rhythm from then on: units given back may then free others, but never make
+// one wait longer.
 type sliding struct {
 	n, per    int64
+	used      bool
 	start     Time
 	cur, prev int64
+}
+
+// begin makes t the first use, if it is.
+func (s *sliding) begin(t Time) {
+	if !s.used {
+		s.used, s.start = true, t
+	}
 }
 
 // roll moves on to the window that holds t.
@@ -24,7 +33,7 @@ func (s *sliding) roll(t Time) {
 	}
 }
 
-func (s *sliding) Earliest(t Time, cost int64) (Time, bool) {
+func (s *sliding) Earliest(_, t Time, cost int64) (Time, bool) {
 	if cost > s.n {
 		return Never, false
 	}
@@ -48,9 +57,8 @@ func (s *sliding) Earliest(t Time, cost int64) (Time, bool) {
 }
 
 func (s *sliding) Take(t Time, cost int64) bool {
-	if s.roll(t); s.cur == 0 && s.prev == 0 && t > s.start {
-		s.start = t
-	}
+	s.begin(t)
+	s.roll(t)
 	s.cur = addSat(s.cur, cost)
 	return false
 }
@@ -103,4 +111,8 @@ func (s *sliding) history(now Time) []Entry {
 	return h
 }
 
-func (s *sliding) simulate(Time) sim { return sim{kind: simSliding, sliding: *s} }
+// simulate is a use: the windows must not move with whoever starts first.
+func (s *sliding) simulate(now Time) sim {
+	s.begin(now)
+	return sim{kind: simSliding, sliding: *s}
+}

@@ -60,10 +60,12 @@ type Spec struct {
 	Location *time.Location
 }
 
-// The largest valid N and Burst, and the longest valid Per.
+// The largest valid N and Burst, the longest valid Per, and the longest time
+// that a Bucket may take to fill, so that instants do not overflow.
 const (
-	MaxN   = 1_000_000_000
-	MaxPer = 10 * year
+	MaxN    = 1_000_000_000
+	MaxPer  = 10 * year
+	maxFill = 100 * year
 )
 
 // Validate returns every mistake in s: the field, its value, what is right.
@@ -98,6 +100,11 @@ func (s Spec) Validate() (bad []string) {
 		say("Burst is %d; only a Bucket has one, leave it 0", s.Burst)
 	case s.Burst < 0 || s.Burst > MaxN:
 		say("Burst is %d; it must be 1 to 1,000,000,000, or 0 for N, since a smaller one admits nothing", s.Burst)
+	}
+	if len(bad) == 0 && s.Kind == Bucket && s.N > 0 {
+		if fill, _ := s.rate().span(s.burst()); fill > int64(maxFill) {
+			say("Burst is %d; at this rate it takes more than 100 years to fill, and must be smaller", s.Burst)
+		}
 	}
 	if s.Strict && s.Kind != Window && s.Kind != Spaced {
 		say("Strict is true; only Window and Spaced can be strict, not %v", s.Kind)

@@ -42,7 +42,7 @@ func (w *window) expire(t Time) {
 	}
 }
 
-func (w *window) Earliest(t Time, cost int64) (Time, bool) {
+func (w *window) Earliest(now, t Time, cost int64) (Time, bool) {
 	if cost > w.n {
 		return Never, false
 	}
@@ -53,7 +53,7 @@ func (w *window) Earliest(t Time, cost int64) (Time, bool) {
 			return t, false
 		}
 		if i == w.len {
-			return addSat(max(t, w.last()), w.per), true // even if all in flight were answered now
+			return max(t, addSat(max(now, w.last()), w.per)), true // if all in flight are answered now
 		}
 		e := w.at(i)
 		left = subSat(left, e.Cost)
@@ -142,7 +142,19 @@ func (w *window) Give(taken Time, cost int64, flying bool) {
 	if lo < w.len {
 		if e := w.at(lo); e.At == taken || e.At == w.slice(taken) {
 			w.drop(e, cost)
+			w.trim()
 		}
+	}
+}
+
+// trim forgets entries at both ends that were given back whole.
+func (w *window) trim() {
+	for w.len > 0 && w.at(0).Cost == 0 {
+		w.head++
+		w.len--
+	}
+	for w.len > 0 && w.at(w.len-1).Cost == 0 {
+		w.len--
 	}
 }
 
@@ -161,6 +173,7 @@ func (w *window) Spend(now Time, n int64) {
 	for i := 0; i < w.len && n < 0; i++ {
 		n += w.drop(w.at(i), -n)
 	}
+	w.trim()
 }
 
 func (w *window) Remaining(now Time) int64 {
@@ -247,8 +260,10 @@ func (s *windowSim) earliest(t Time, cost int64, plan []planned) (Time, bool) {
 		e, ok := s.oldest(plan)
 		switch {
 		case ok && e.At <= subSat(t, s.per):
-		case s.sum <= s.n-cost || !ok:
+		case s.sum <= s.n-cost:
 			return t, addSat(s.sum, s.guessed) > s.n-cost
+		case !ok:
+			return Never, false // what is left in sum is spoils' own
 		default:
 			t = addSat(e.At, s.per)
 		}

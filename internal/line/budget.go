@@ -26,7 +26,7 @@ type Budget struct {
 // NewBudget returns an empty budget of l; nil is no limit.
 func (l *Line) NewBudget(s *law.Spec) *Budget {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	return l.newBudget(s, now)
 }
 
@@ -49,7 +49,7 @@ func (l *Line) NewPause(limits ...law.Spec) *Budget {
 // least. The pause restarts under the new limits.
 func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) []*Budget {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	list := append([]*Budget(nil), budgets...)
 	for i := range max(1, len(budgets), len(limits)) {
 		var s *law.Spec
@@ -67,6 +67,11 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) []
 		list = append(list, b)
 	}
 	pause.state.(*law.Pace).SetLimits(limits...)
+	l.quick.Store(nil)
+	if l.pause = pause; len(limits) == 1 {
+		l.lone = list[0]
+		l.quick.Store(law.NewQuick(l.lone.state, now))
+	}
 	l.changed(now, true, append([]*Budget{pause}, list...)...)
 	return list
 }
@@ -82,7 +87,7 @@ type Change struct {
 // counts. Those in flight without a slot are not counted.
 func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.max, l.slots = waiting, inFlight
 	budgets := make([]*Budget, len(changes))
 	for i, c := range changes {
@@ -118,11 +123,14 @@ func (l *Line) extend(like, b *Budget) {
 }
 
 func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
+	before := b.max
 	if s == nil {
 		b.state, b.max, b.strict = law.Open(), law.Unlimited, false
 	} else {
 		b.state, b.max, b.strict = law.Convert(b.state, *s, now, l.wall(now)), s.Max(), s.Strict
 	}
+	l.strict = l.strict || b.strict
+	l.lowered = l.lowered || b.max < before
 	l.watch(b)
 }
 
@@ -174,7 +182,7 @@ func (b *Budget) planned() *law.Plan {
 // with it afterwards gets ErrRetired.
 func (l *Line) Retire(b *Budget) bool {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	b.retired = b.users == 0 && b.state.Recovered(now)
 	return b.retired
 }
@@ -182,7 +190,7 @@ func (l *Line) Retire(b *Budget) bool {
 // RetireAll is Retire for the whole line, whose budgets are given.
 func (l *Line) RetireAll(budgets []*Budget) bool {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	if l.waiting > 0 || l.inFlight > 0 || l.chain.first != nil {
 		return false
 	}

@@ -16,6 +16,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -33,6 +34,9 @@ const catchUp = law.Time(10 * time.Millisecond)
 type Line struct {
 	epoch time.Time // the instant 0; assigned once, read-only afterwards
 
+	// quick stands for lone while nobody waits, and is held under the lock.
+	quick atomic.Pointer[law.Quick]
+
 	mu       sync.Mutex // guards following fields, and those of budgets and waiters
 	last     law.Time   // the latest clock reading
 	max      int        // cap on waiting; zero: none
@@ -40,10 +44,14 @@ type Line struct {
 	inFlight int
 	walls    []*Budget // those that follow the wall clock
 	retired  bool      // forgotten; see Budget
+	strict   bool      // some budget is, or was
+	lone     *Budget   // the only one, but for pause, if quick is not nil
+	pause    *Budget
 
 	seq         uint64 // of the last to arrive
 	waiting     int
 	bounded     int     // of those waiting, how many have a last instant
+	lowered     bool    // a limit admits less at once than before: some may never fit now
 	slotless    int     // of those waiting, how many need no slot
 	first, tail *waiter // in order of arrival
 
@@ -102,6 +110,9 @@ func (l *Line) lock() law.Time {
 	l.mu.Lock()
 	if len(l.walls) == 0 {
 		l.last = max(l.last, int64(time.Since(l.epoch)))
+		if q := l.quick.Load(); q != nil {
+			q.Hold(l.lone.state, l.last)
+		}
 		return l.last
 	}
 	now := time.Now()
@@ -110,6 +121,35 @@ func (l *Line) lock() law.Time {
 		law.SetWall(b.state, now.Round(0).Add(-time.Duration(l.last)))
 	}
 	return l.last
+}
+
+// unlock ends what lock has begun. Where the only budget is one that can do
+// without the lock, and nobody waits, it does.
+func (l *Line) unlock() {
+	if q := l.quick.Load(); q != nil && l.waiting == 0 && l.chain.first == nil && l.pause.state.Recovered(l.last) {
+		if !q.Release(l.lone.state, l.last) {
+			l.renewQuick()
+		}
+	}
+	l.mu.Unlock()
+}
+
+func (l *Line) renewQuick() {
+	q := law.NewQuick(l.lone.state, l.last)
+	if q != nil && !q.Release(l.lone.state, l.last) {
+		q = nil // far in debt
+	}
+	l.quick.Store(q)
+}
+
+// Quick takes n units if they fit, and reports whether it did, without the lock
+// where that can be. ok is false where Try or Enter has to decide.
+func (l *Line) Quick(n int64) (took, ok bool) {
+	q := l.quick.Load()
+	if q == nil {
+		return false, false
+	}
+	return q.Try(int64(time.Since(l.epoch)), n)
 }
 
 // Enter waits until the request may start and takes what it needs, refuses it
@@ -122,16 +162,16 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (Grant, *Refusal, error) {
 	}
 	now := l.lock()
 	if l.gone(a.Needs) {
-		l.mu.Unlock()
+		l.unlock()
 		return Grant{}, nil, ErrRetired
 	}
 	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, now) {
 		slot := l.takeSlot(a)
-		l.mu.Unlock()
+		l.unlock()
 		return Grant{At: time.Duration(now), Slot: slot}, nil, nil
 	}
 	w, refusal := l.join(ctx, a, now)
-	l.mu.Unlock()
+	l.unlock()
 	if refusal != nil {
 		return Grant{}, refusal, nil
 	}
@@ -144,7 +184,7 @@ func (l *Line) tryStart(a *Ask, now law.Time) bool {
 		return false
 	}
 	for i := range a.Needs {
-		if at, _ := a.Needs[i].B.state.Earliest(now, a.Needs[i].Cost); at > now {
+		if at, _ := a.Needs[i].B.state.Earliest(now, now, a.Needs[i].Cost); at > now {
 			return false
 		}
 	}
@@ -166,11 +206,39 @@ func (l *Line) takeSlot(a *Ask) bool {
 	return true
 }
 
+// Start is Enter for a request that takes one unit of each of budgets and starts
+// at once. It returns when it did. ok is false where it did not, since more is
+// to be done: to wait, to hand over, to give a slot back, or to tell of the
+// answer.
+func (l *Line) Start(budgets []*Budget) (at time.Duration, ok bool) {
+	now := l.lock()
+	ok = l.waiting == 0 && l.chain.first == nil && l.slots == 0 && !l.strict && !l.retired
+	for i := 0; ok && i < len(budgets); i++ {
+		at, _ := budgets[i].state.Earliest(now, now, 1)
+		ok = at <= now
+	}
+	if ok {
+		for _, b := range budgets {
+			b.state.Take(now, 1)
+			b.forget()
+		}
+	}
+	l.unlock()
+	return time.Duration(now), ok
+}
+
+// Undo gives back what Start has taken at an instant.
+func (l *Line) Undo(budgets []*Budget, at time.Duration) {
+	for _, b := range budgets {
+		l.Give(b, at, 1)
+	}
+}
+
 // Try is Enter for a request that does not wait, has no slot, and is sent at
 // once. It reports whether the needs were taken.
 func (l *Line) Try(needs []Need) bool {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	if l.waiting > 0 {
 		l.dispatch(now)
 	}
@@ -233,7 +301,7 @@ func lastInstant(ctx context.Context, epoch time.Time, now law.Time, maxWait tim
 // Release gives back an in-flight slot.
 func (l *Line) Release() {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.inFlight--
 	l.dispatch(now)
 }
@@ -244,15 +312,15 @@ func (l *Line) Sent(g *Grant) {
 	if g.w == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	l.chain.remove(g.w)
 }
 
 // Cancel gives back a start that was not sent.
 func (l *Line) Cancel(g *Grant, needs []Need) {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	if g.w != nil {
 		l.chain.remove(g.w)
 	}
@@ -274,7 +342,7 @@ func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, now law.Time) {
 // without one. It returns the time from which on its units count.
 func (l *Line) Answered(needs []Need) time.Duration {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	strict := false
 	for i := range needs {
 		if n := &needs[i]; n.flying {
@@ -303,7 +371,7 @@ func Strict(needs []Need) bool {
 // reports whether b is still in use; see ErrRetired.
 func (l *Line) Give(b *Budget, taken time.Duration, cost int64) bool {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	if l.retired || b.retired {
 		return false
 	}
@@ -313,26 +381,27 @@ func (l *Line) Give(b *Budget, taken time.Duration, cost int64) bool {
 }
 
 // Spend counts n units of each of budgets as used now; a negative n gives back
-// the oldest. It reports whether they are still in use; see ErrRetired.
-func (l *Line) Spend(n int64, budgets ...*Budget) bool {
+// the oldest. It returns when that was, and whether they are still in use; see
+// ErrRetired.
+func (l *Line) Spend(n int64, budgets ...*Budget) (at time.Duration, ok bool) {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	for _, b := range budgets {
 		if l.retired || b.retired {
-			return false
+			return 0, false
 		}
 	}
 	for _, b := range budgets {
 		b.state.Spend(now, n)
 	}
 	l.changed(now, n > 0, budgets...)
-	return true
+	return time.Duration(now), true
 }
 
 // PauseUntil extends the pause of b, which NewPause has made. The longest wins.
 func (l *Line) PauseUntil(b *Budget, t time.Time) {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	if until := int64(t.Sub(l.epoch)); until > now && b.state.(*law.Pace).Until(until) {
 		l.changed(now, true, b)
 	}
@@ -342,7 +411,7 @@ func (l *Line) PauseUntil(b *Budget, t time.Time) {
 // would tell it; nil means not at all. It takes nothing.
 func (l *Line) Delay(needs []Need, noSlot bool) *Refusal {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.dispatch(now)
 	if p := l.foresee(needs, noSlot, now); !p.now(now) {
 		return p.refusal(needs, now, false)
@@ -353,7 +422,7 @@ func (l *Line) Delay(needs []Need, noSlot bool) *Refusal {
 // Remaining returns how many units of the tightest of budgets could start now.
 func (l *Line) Remaining(budgets ...*Budget) int64 {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	least := int64(law.Unlimited)
 	for _, b := range budgets {
 		least = min(least, b.state.Remaining(now))
@@ -371,7 +440,7 @@ func (l *Line) Waiting() (waiting, inFlight int) {
 // Status is Waiting and the Remaining of each of budgets, at one instant.
 func (l *Line) Status(budgets []*Budget) (waiting, inFlight int, left []int64) {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	for _, b := range budgets {
 		left = append(left, b.state.Remaining(now))
 	}

@@ -74,7 +74,7 @@ func (l *Line) dispatchMixed(now law.Time) {
 		if w.late {
 			t = now
 		}
-		p := l.real(w.needs, t)
+		p := l.real(w.needs, t, now)
 		switch {
 		case p.at == law.Never:
 			l.unplan(w)
@@ -86,15 +86,13 @@ func (l *Line) dispatchMixed(now law.Time) {
 			c.heap = nil
 			l.parked = append(l.parked, c)
 			continue
-		case p.at > now:
-			l.unplan(w)
-			l.reseat(w, l.search(w.needs, now, now))
+		case p.at > now, p.at > w.at && !w.late:
+			l.reseat(w, now)
 			continue
 		case w.late:
 			// Its start is not the planned one: it still delays nobody older.
 			if p := l.searchOlder(w, now); p.at > now {
-				l.unplan(w)
-				l.reseat(w, p)
+				l.reseat(w, now)
 				continue
 			}
 			p.at = now
@@ -134,16 +132,32 @@ func (l *Line) next() *class {
 	return best
 }
 
-// searchOlder returns the earliest start of w that delays nobody older.
-func (l *Line) searchOlder(w *waiter, now law.Time) foresight {
+// searchAmong returns the earliest start of w that delays nobody of those in
+// line who count.
+func (l *Line) searchAmong(w *waiter, now law.Time, counts func(seq uint64) bool) foresight {
 	return earliest(w.needs, now, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
-		return b.planned().EarliestBefore(b.state, now, t, cost, w.seq), false
+		return b.planned().EarliestAmong(b.state, now, t, cost, counts)
 	})
 }
 
-// reseat gives w, the first of its class, a planned start; it has none.
-func (l *Line) reseat(w *waiter, p foresight) {
-	w.at, w.atLeast, w.bind, w.late = p.at, p.atLeast, p.bind, false
+// searchOlder returns the earliest start of w that delays nobody older.
+func (l *Line) searchOlder(w *waiter, now law.Time) foresight {
+	return l.searchAmong(w, now, func(seq uint64) bool { return seq < w.seq })
+}
+
+// reseat gives w, the first of its class, another planned start after what
+// nobody could foretell has made its own impossible. It delays nobody but those
+// behind it in its class, who cannot start before it anyway: when their turn
+// comes they are given another in the same way.
+func (l *Line) reseat(w *waiter, now law.Time) {
+	l.unplan(w)
+	behind := make(map[uint64]bool)
+	for o := w.after; o != nil; o = o.after {
+		behind[o.seq] = true
+	}
+	p := l.searchAmong(w, now, func(seq uint64) bool { return !behind[seq] })
+	w.at, w.bind, w.late = p.at, p.bind, false
+	w.atLeast = p.atLeast || l.unknown(p.at, w.needs, w.noSlot, now)
 	l.plan(w)
 	l.due.push(w.class)
 }
@@ -210,7 +224,7 @@ func (l *Line) improve(now law.Time, needs []Need) {
 		}
 		left--
 		l.unplan(w)
-		p := l.searchAfter(w.ahead, w.needs, now)
+		p := l.searchAfter(w.ahead, w.needs, w.noSlot, now)
 		if p.at >= w.at {
 			l.plan(w)
 			continue
@@ -237,7 +251,7 @@ func (l *Line) replace(now law.Time, needs []Need) {
 		}
 	}
 	for _, w := range moved {
-		p := l.searchAfter(w.ahead, w.needs, now)
+		p := l.searchAfter(w.ahead, w.needs, w.noSlot, now)
 		if p.at > w.by || p.at == law.Never {
 			l.quit(w)
 			l.refuse(w, p, now)
@@ -258,12 +272,11 @@ func (l *Line) unpark(now law.Time) {
 	l.parked = nil
 	for _, c := range parked {
 		w := c.first
-		if p := l.real(w.needs, now); p.at > now && p.atLeast {
+		if p := l.real(w.needs, now, now); p.at > now && p.atLeast {
 			l.parked = append(l.parked, c)
 			continue
 		}
-		l.unplan(w)
-		l.reseat(w, l.search(w.needs, now, now))
+		l.reseat(w, now)
 	}
 }
 

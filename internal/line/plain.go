@@ -74,8 +74,10 @@ func earliest(needs []Need, t law.Time, find func(b *Budget, cost int64, t law.T
 }
 
 // real is earliest by what has started, whatever is planned.
-func (l *Line) real(needs []Need, t law.Time) foresight {
-	return earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) { return b.state.Earliest(t, cost) })
+func (l *Line) real(needs []Need, t, now law.Time) foresight {
+	return earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
+		return b.state.Earliest(now, t, cost)
+	})
 }
 
 // search is earliest by what has started and what is planned. Nothing planned
@@ -88,36 +90,54 @@ func (l *Line) search(needs []Need, t, now law.Time) foresight {
 
 // searchAfter is search for a request whose turn comes after ahead's, if that
 // is not nil.
-func (l *Line) searchAfter(ahead *waiter, needs []Need, now law.Time) foresight {
+func (l *Line) searchAfter(ahead *waiter, needs []Need, noSlot bool, now law.Time) foresight {
+	var p foresight
 	if ahead == nil {
-		return l.search(needs, now, now)
+		p = l.search(needs, now, now)
+	} else {
+		p = l.search(needs, max(now, ahead.at), now)
+		if p.bind < 0 {
+			p.bind = ahead.bind
+		}
+		// Who is still here when due waits for what nobody can foretell.
+		p.atLeast = p.atLeast || ahead.atLeast || ahead.at <= now
 	}
-	p := l.search(needs, max(now, ahead.at), now)
-	if p.bind < 0 {
-		p.bind = ahead.bind
-	}
-	// Who is still here when due waits for what nobody can foretell.
-	p.atLeast = p.atLeast || ahead.atLeast || ahead.at <= now
+	p.atLeast = p.atLeast || l.unknown(p.at, needs, noSlot, now)
 	return p
 }
 
 // foresee returns when a request that arrives now could start.
 func (l *Line) foresee(needs []Need, noSlot bool, now law.Time) foresight {
-	var p foresight
 	if l.waiting == 0 {
-		p = l.real(needs, now)
-	} else {
-		l.planAll(now, false)
-		var ahead *waiter
-		if c := l.classOf(needs, noSlot); c != nil {
-			ahead = c.last
+		p := l.real(needs, now, now)
+		p.atLeast = p.atLeast || l.unknown(p.at, needs, noSlot, now)
+		return p
+	}
+	l.planAll(now, false)
+	var ahead *waiter
+	if c := l.classOf(needs, noSlot); c != nil {
+		ahead = c.last
+	}
+	return l.searchAfter(ahead, needs, noSlot, now)
+}
+
+// unknown reports whether a start planned for at may become later by what
+// nobody can foretell: when a slot comes free, for it or for somebody older who
+// then takes what it needs, or when those have their answers who take strict
+// units before it.
+func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, now law.Time) bool {
+	if at <= now {
+		return l.slots > 0 && !noSlot && (l.full() || l.stalled)
+	}
+	if l.slots > 0 && (!noSlot || l.slotless < l.waiting) {
+		return true
+	}
+	for i := range needs {
+		if needs[i].B.strict {
+			return true
 		}
-		p = l.searchAfter(ahead, needs, now)
 	}
-	if l.slots > 0 && !noSlot && (p.at > now || l.full() || l.stalled) {
-		p.atLeast = true // who will hold a slot then, nobody knows
-	}
-	return p
+	return false
 }
 
 // classOf returns the class in line with just these needs, or nil.
@@ -182,7 +202,7 @@ func (l *Line) limitWait(w *waiter) {
 	if w.timer != nil || w.byDeadline || w.by == law.Never-1 {
 		return
 	}
-	unknown := l.slots > 0 && !w.noSlot
+	unknown := l.slots > 0 // its own, or that of one who takes what it needs
 	for i := range w.needs {
 		unknown = unknown || w.needs[i].B.strict
 	}
@@ -224,7 +244,7 @@ func (l *Line) unplan(w *waiter) {
 func (l *Line) planAll(now law.Time, strict bool) {
 	for l.unplanned != nil {
 		w := l.unplanned
-		p := l.searchAfter(w.prev, w.needs, now)
+		p := l.searchAfter(w.prev, w.needs, w.noSlot, now)
 		if strict && (p.at > w.by || p.at == law.Never) {
 			l.unlink(w)
 			l.plain.remove(w)
@@ -317,8 +337,8 @@ func (l *Line) dispatchPlain(now law.Time) {
 		t = min(now, w.at)
 	}
 	for w := l.first; w != nil; w = l.first {
-		p := l.real(w.needs, t)
-		if l.isPlanned(w) && p.at != w.at && !w.late {
+		p := l.real(w.needs, t, now)
+		if l.isPlanned(w) && p.at != w.at && (!w.late || p.at > now) {
 			l.dropPlan() // something came otherwise than planned
 		}
 		switch {
@@ -329,7 +349,8 @@ func (l *Line) dispatchPlain(now law.Time) {
 			t = now
 			continue
 		case p.at > now:
-			w.at, w.atLeast, w.bind, w.armed = p.at, p.atLeast, p.bind, true
+			w.at, w.bind, w.armed = p.at, p.bind, true
+			w.atLeast = p.atLeast || l.unknown(p.at, w.needs, w.noSlot, now)
 			if l.unplanned == w {
 				l.plan(w)
 				l.unplanned = w.next
@@ -395,7 +416,7 @@ func (l *Line) arm(at, now law.Time) {
 
 func (l *Line) wake() {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	if now >= l.timerAt {
 		l.timerAt = law.Never
 	}
@@ -412,10 +433,11 @@ func (l *Line) replan(now law.Time, needs []Need, worse bool) {
 		l.replanMixed(now, needs, worse)
 	default:
 		l.dropPlan()
-		if worse && l.bounded > 0 {
+		if worse && (l.bounded > 0 || l.lowered) {
 			l.planAll(now, true)
 		}
 	}
+	l.lowered = false
 	l.dispatch(now)
 }
 

@@ -49,6 +49,7 @@ const (
 	inLine  state = iota
 	started       // it has its units; in the chain until it is sent
 	refused
+	left // its context ended; its timer may be about to run all the same
 )
 
 // waiter is a request in line.
@@ -100,9 +101,10 @@ func (w *waiter) wait(ctx context.Context, l *Line, a *Ask) (Grant, *Refusal, er
 // leave takes w out of the line, or gives back what it has got.
 func (l *Line) leave(w *waiter) {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	switch w.state {
 	case inLine:
+		w.state = left
 		l.remove(w, now)
 	case started:
 		l.chain.remove(w)
@@ -113,10 +115,14 @@ func (l *Line) leave(w *waiter) {
 // expire refuses w when its wait budget ends, if by then it has not started.
 func (l *Line) expire(w *waiter) {
 	now := l.lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.dispatch(now)
-	if w.state != inLine || !w.atLeast && !w.late && w.at <= now+catchUp {
-		return // late by the grain of the clock only: what was promised is kept
+	if w.state != inLine {
+		return
+	}
+	l.planAll(now, false)
+	if !w.atLeast && !w.late && w.at <= w.by {
+		return // the timers are late, not the line: what was promised is kept
 	}
 	p := foresight{w.at, true, w.bind}
 	l.remove(w, now)

@@ -1,0 +1,113 @@
+package law
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// Quick is a bucket in one atomic word, for the times when nobody waits: a
+// start then takes no lock. Whoever needs the bucket itself holds the Quick
+// first, under the lock that guards the bucket; from then on Try sends everybody
+// to that lock, until Release.
+//
+// The word is the instant at which the bucket is full, in the exact ticks in
+// which its interval is whole, since base. A clock reading older than the last
+// one only makes Try stricter, so that the clock is not read again when another
+// caller was faster.
+type Quick struct {
+	base        Time
+	until       Time  // no reading after it fits into the ticks
+	scale       int64 // ticks per nanosecond
+	step        int64 // ticks per unit
+	span        int64 // ticks from empty to full
+	first       int64 // ticks in t's nanosecond before those from which a start at t counts
+	burst       int64
+	word        atomic.Int64
+	bucketGrain int64 // n-ths of a nanosecond per tick
+}
+
+const held = math.MinInt64
+
+// NewQuick returns a held Quick for st, or nil where st is no bucket, or one
+// whose numbers are too large for a word.
+func NewQuick(st State, now Time) *Quick {
+	b, ok := st.(*bucket)
+	if !ok || b.n == 0 {
+		return nil
+	}
+	g := gcd(b.per, b.n)
+	q := &Quick{base: now, scale: b.n / g, step: b.per / g, burst: b.burst, bucketGrain: g}
+	const most = 1 << 61
+	if q.step > most/b.burst {
+		return nil
+	}
+	q.span = q.step * b.burst
+	q.until = addSat(now, most/q.scale)
+	if most/q.scale < 1_000_000_000 { // not worth it for less than a second
+		return nil
+	}
+	if b.grain > 0 {
+		q.first = q.scale - 1
+	}
+	q.word.Store(held)
+	return q
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// Try takes cost units at now if they fit, and reports whether it did. Where it
+// cannot tell, ok is false, and the lock's holder decides.
+func (q *Quick) Try(now Time, cost int64) (took, ok bool) {
+	for {
+		w := q.word.Load()
+		if w == held || now > q.until {
+			return false, false
+		}
+		if cost > q.burst {
+			return false, true
+		}
+		t := (now - q.base) * q.scale
+		full := max(w, t-q.first) + cost*q.step
+		if full-q.span > t {
+			return false, true
+		}
+		if q.word.CompareAndSwap(w, full) {
+			return true, true
+		}
+	}
+}
+
+// Hold brings st, the bucket, up to date, and keeps Try away.
+func (q *Quick) Hold(st State, now Time) {
+	w := q.word.Load()
+	for w != held && !q.word.CompareAndSwap(w, held) {
+		w = q.word.Load()
+	}
+	if w == held {
+		return
+	}
+	b := st.(*bucket)
+	t := w / q.scale
+	if w%q.scale < 0 {
+		t--
+	}
+	b.full, b.frac = q.base+t, (w-t*q.scale)*q.bucketGrain
+	b.since, b.gaps.len = now, 0
+}
+
+// Release lets Try in again, and reports whether it could; a new Quick can where
+// this one's ticks have run out.
+func (q *Quick) Release(st State, now Time) bool {
+	b := st.(*bucket)
+	ns := subSat(b.full, q.base)
+	if now > q.until || ns > q.until-q.base || ns < q.base-q.until {
+		return false
+	}
+	q.word.Store(ns*q.scale + b.frac/q.bucketGrain)
+	return true
+}

@@ -1,0 +1,224 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway/limiter"
+)
+
+// idle waits for real until nobody waits, and fails if somebody does for ever.
+func idle(t *testing.T, l *limiter.Limiter) {
+	t.Helper()
+	for i := 0; l.Waiting() > 0; i++ {
+		if i == 1000 {
+			t.Fatalf("%d still wait", l.Waiting())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestS38_ExactlyN: of 500, and of 10,000, who do not wait exactly 50 are
+// admitted (C56).
+func TestS38_ExactlyN(t *testing.T) {
+	for _, n := range []int{500, 10_000} {
+		for _, law := range []limiter.Law{limiter.Window, limiter.Bucket, limiter.Sliding} {
+			l := mustNew(t, limiter.Limit{N: 50, Per: time.Hour, Law: law})
+			var got atomic.Int64
+			var wg sync.WaitGroup
+			for range n {
+				wg.Go(func() {
+					if l.Allow(1) {
+						got.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			if got.Load() != 50 {
+				t.Errorf("%v: %d of %d admitted, want 50", law, got.Load(), n)
+			}
+		}
+	}
+}
+
+// TestC54_RandomOperations: after 10^6 of them nobody waits, nothing is lost,
+// and (TestMain) no goroutine is left.
+func TestC54_RandomOperations(t *testing.T) {
+	total := 1_000_000
+	if testing.Short() {
+		total /= 10
+	}
+	const workers = 64
+	limits := func(r *rand.Rand) []limiter.Limit {
+		return []limiter.Limit{
+			{N: 1 + r.Int64N(1000), Per: time.Millisecond, Law: limiter.Law(r.IntN(4))},
+			{N: 1 + r.Int64N(1000), Per: time.Millisecond, Law: limiter.Law(r.IntN(4))},
+		}[:1+r.IntN(2)]
+	}
+	l := mustNew(t, limiter.Limit{N: 500, Per: time.Millisecond})
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 1))
+			for range total / workers {
+				switch op := r.IntN(1000); {
+				case op < 500:
+					l.Allow(r.Int64N(3))
+				case op < 700:
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.Int64N(int64(2*time.Millisecond))))
+					err := l.Wait(ctx, r.Int64N(3))
+					var refused *limiter.Refusal
+					if err != nil && !errors.As(err, &refused) && err != context.DeadlineExceeded {
+						t.Errorf("Wait: %v", err)
+					}
+					cancel()
+				case op < 850:
+					ctx, cancel := context.WithCancel(context.Background())
+					time.AfterFunc(time.Duration(r.Int64N(int64(time.Millisecond))), cancel)
+					_ = l.Wait(ctx, r.Int64N(3))
+					cancel()
+				case op < 900:
+					l.Delay(r.Int64N(3))
+				case op < 990:
+					l.Remaining()
+				case op < 997:
+					l.Spend(r.Int64N(7) - 3)
+				case op < 999:
+					if err := l.SetLimits(limits(r)...); err != nil {
+						t.Error(err)
+					}
+				default:
+					l.PauseUntil(time.Now().Add(100 * time.Microsecond))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	idle(t, l)
+	if err := l.SetLimits(limiter.PerSecond(1000)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1100 * time.Millisecond)
+	if got := l.Remaining(); got != 1000 {
+		t.Errorf("%d left in the end, want 1000", got)
+	}
+}
+
+// TestC55_CancelRacesRelease: 10^5 rounds; a unit is either got or still there.
+func TestC55_CancelRacesRelease(t *testing.T) {
+	rounds := 100_000
+	if testing.Short() {
+		rounds /= 10
+	}
+	l := mustNew(t, limiter.Limit{N: 1, Per: 1000 * time.Hour})
+	l.Spend(1)
+	got, cancelled := 0, 0
+	errs := make(chan error)
+	for i := range rounds {
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() { errs <- l.Wait(ctx, 1) }()
+		for l.Waiting() == 0 {
+			runtime.Gosched()
+		}
+		go cancel()
+		for range i % 3 {
+			runtime.Gosched()
+		}
+		l.Spend(-1) // frees the unit
+		err := <-errs
+		switch left := l.Remaining(); {
+		case err == nil && left == 0:
+			got++
+		case err == context.Canceled && left == 1:
+			cancelled++
+			l.Spend(1)
+		default:
+			t.Fatalf("Wait: %v, and %d left", err, left)
+		}
+		cancel()
+	}
+	if n := l.Waiting(); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+	t.Logf("%d got it, %d were cancelled", got, cancelled)
+}
+
+// TestS43_FastDrain, in real time: late timers do not add up.
+func TestS43_FastDrain(t *testing.T) {
+	const n, rate = 100_000, 50_000
+	l := mustNew(t, limiter.Limit{N: rate, Per: time.Second, Law: limiter.Spaced})
+	const debt = 4 * time.Second
+	t0 := time.Now()
+	l.Spend(rate * int64(debt/time.Second)) // while the line forms
+	var wg sync.WaitGroup
+	var late atomic.Int64
+	for range n {
+		wg.Go(func() {
+			if l.Wait(context.Background(), 1) != nil {
+				late.Add(1)
+			}
+		})
+	}
+	for l.Waiting() < n {
+		if time.Since(t0) > debt {
+			t.Skip("this machine takes too long to form the line")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	wg.Wait()
+	limit := 2200 * time.Millisecond
+	if raceEnabled {
+		limit *= 4 // it is the detector that is slow
+	}
+	if d := time.Since(t0) - debt; d > limit || late.Load() > 0 {
+		t.Errorf("drained in %v, want %v at most; %d failed", d, limit, late.Load())
+	}
+}
+
+// TestS44_Herd, in real time: 30,000 callers at one instant on 8 threads, and a
+// drained limit of 10,000 per s admits at most 10,100 in the first second.
+func TestS44_Herd(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	const n = 10_000
+	for _, limit := range []limiter.Limit{
+		limiter.PerSecond(n), {N: n, Per: time.Second, Law: limiter.Bucket}, {N: n, Per: time.Second, Law: limiter.Spaced},
+		{N: n, Per: time.Second, Law: limiter.Sliding}, {N: n, Law: limiter.Calendar, Unit: limiter.Minute},
+	} {
+		t.Run(limit.Law.String(), func(t *testing.T) {
+			l := mustNew(t, limit)
+			ctx, cancel := context.WithCancel(context.Background())
+			var got atomic.Int64
+			var ready, done sync.WaitGroup
+			gate := make(chan struct{})
+			for range 3 * n {
+				ready.Add(1)
+				done.Go(func() {
+					ready.Done()
+					<-gate
+					if l.Wait(ctx, 1) == nil {
+						got.Add(1)
+					}
+				})
+			}
+			ready.Wait()
+			t0 := time.Now()
+			l.Spend(n)
+			close(gate)
+			time.Sleep(900 * time.Millisecond)
+			admitted := got.Load()
+			// What the law allows in as long as it really took, and 1 % more.
+			if most := int64(float64(n)*time.Since(t0).Seconds()) + 100; admitted > most {
+				t.Errorf("%d admitted in %v, want %d at most", admitted, time.Since(t0), most)
+			}
+			cancel()
+			done.Wait()
+			idle(t, l)
+		})
+	}
+}
