@@ -59,8 +59,8 @@ func (q *Quota) visit(n int64) *visit {
 	if r == nil || (r.key != nil) != (q.key != "") {
 		return nil
 	}
-	v := &visit{t: q.t, host: host, policy: c.policies[i]}
-	v.claims = []claim{{rule: r, key: q.key, cost: n}}
+	v := &visit{t: q.t, route: &route{config: c, name: host, policy: c.policies[i]}}
+	v.claims.add(claim{rule: r, key: q.key, cost: n})
 	return v
 }
 
@@ -74,10 +74,10 @@ func (q *Quota) Spend(n int64) {
 	}
 	for done := false; !done; {
 		v.open(context.Background())
-		done = v.site.line.Spend(n, v.claims[0].budget)
+		_, done = v.site.line.Spend(n, v.claims.few[0].budget)
 	}
 	v.tell(context.Background(), Event{
-		Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Remaining: v.site.line.Remaining(v.claims[0].budget),
+		Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Remaining: v.site.line.Remaining(v.claims.few[0].budget),
 	})
 }
 
@@ -114,7 +114,7 @@ func (q *Quota) Remaining() int64 {
 		return law.Unlimited
 	}
 	v.open(context.Background())
-	return v.site.line.Remaining(v.claims[0].budget)
+	return v.site.line.Remaining(v.claims.few[0].budget)
 }
 
 // Delay returns how long a Wait for n units that comes now would take: zero if
@@ -128,7 +128,7 @@ func (q *Quota) Delay(n int64) time.Duration {
 		return 0
 	}
 	v.open(context.Background())
-	if r := v.site.line.Delay(v.needs, true); r != nil {
+	if r := v.site.line.Delay(v.needs.all(), true); r != nil {
 		return r.RetryAfter
 	}
 	return 0

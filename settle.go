@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/headway-go/headway/internal/line"
 )
 
 // Settle corrects what the request that resp answers has cost under a rule,
@@ -39,16 +41,25 @@ type settlement struct {
 	t      *Transport
 	policy *policy
 	host   string
-	at     time.Duration // when the units began to count
 
 	mu    sync.Mutex // guards following fields
 	items []settleItem
 }
 
+// A settleItem is what the request has taken under one rule so far.
 type settleItem struct {
-	rule *rule
-	key  string
-	cost int64
+	rule  *rule
+	key   string
+	cost  int64
+	parts []part // that the cost is made of, the latest last
+}
+
+// A part is units taken together: what the request started with, or a debt.
+type part struct {
+	line   *line.Line
+	budget *line.Budget
+	at     time.Duration // when they began to count
+	cost   int64
 }
 
 // settles reports whether the cost of a claim may turn out to be another.
@@ -57,26 +68,40 @@ func (c *claim) settles(call Call) bool {
 }
 
 func (v *visit) settles(call Call) bool {
-	for i := range v.claims {
-		if v.claims[i].settles(call) {
+	for _, c := range v.claims.all() {
+		if c.settles(call) {
 			return true
 		}
 	}
 	return false
 }
 
-func newSettlement(v *visit, call Call, at time.Duration) *settlement {
-	s := &settlement{t: v.t, policy: v.policy, host: v.host, at: at}
-	for i := range v.claims {
-		if c := &v.claims[i]; c.settles(call) {
-			s.items = append(s.items, settleItem{c.rule, c.key, c.cost})
+// newSettlement returns the settlement of a request that was answered at an
+// instant of its line.
+func newSettlement(v *visit, call Call, answered time.Duration) *settlement {
+	s := &settlement{t: v.t, policy: v.policy, host: v.name}
+	for _, c := range v.claims.all() {
+		if c.settles(call) {
+			at := v.grant.At
+			if c.rule.spec.Strict {
+				at = answered
+			}
+			parts := []part{{v.site.line, c.budget, at, c.cost}}
+			s.items = append(s.items, settleItem{c.rule, c.key, c.cost, parts})
 		}
 	}
 	return s
 }
 
-// fromHeaders settles what Rule.Settle reads.
+// fromHeaders settles what Rule.Settle reads. When that panics the caller gets
+// no response, so that nobody else could close its body.
 func (s *settlement) fromHeaders(resp *http.Response) {
+	over := false
+	defer func() {
+		if !over && resp.Body != nil {
+			resp.Body.Close()
+		}
+	}()
 	for i := range s.items {
 		if r := s.items[i].rule; r.settle != nil {
 			if cost, ok := r.settle(resp); ok && cost >= 0 {
@@ -84,6 +109,7 @@ func (s *settlement) fromHeaders(resp *http.Response) {
 			}
 		}
 	}
+	over = true
 }
 
 func (s *settlement) settle(rule string, cost int64) error {
@@ -101,18 +127,23 @@ func (s *settlement) settle(rule string, cost int64) error {
 func (s *settlement) correct(i *settleItem, cost int64) {
 	more := cost - i.cost
 	i.cost = cost
-	if more == 0 {
-		return
+	for more < 0 {
+		p := &i.parts[len(i.parts)-1]
+		n := min(-more, p.cost)
+		p.line.Give(p.budget, p.at, n) // a budget that is forgotten no longer counted them
+		more += n
+		if p.cost -= n; p.cost == 0 && len(i.parts) > 1 {
+			i.parts = i.parts[:len(i.parts)-1]
+		}
 	}
 	// The budget is looked up again: it may have been forgotten meanwhile, and
-	// then a debt has to find its successor.
-	for done := false; !done; {
+	// then the debt has to find its successor.
+	for more > 0 {
 		site, _ := s.t.table.site(s.policy, s.host)
-		b, _ := s.t.table.budget(site, i.rule, i.key)
-		if more > 0 {
-			done = site.line.Spend(more, b)
-		} else {
-			done = site.line.Give(b, s.at, -more)
+		b, _ := s.t.table.budget(site, nil, i.rule, i.key)
+		if at, ok := site.line.Spend(more, b); ok {
+			i.parts = append(i.parts, part{site.line, b, at, more})
+			break
 		}
 	}
 }

@@ -77,11 +77,10 @@ func (s *site) status(p *policy, d digester) HostStatus {
 		h.Rules = append(h.Rules, e)
 		budgets = append(budgets, b)
 	}
-	list := *s.budgets.Load()
 	for i := range p.rules {
 		r := &p.rules[i]
-		if r.key == nil && r.place < len(list) && list[r.place] != nil {
-			add(r, "", list[r.place])
+		if b := s.at(r.place); b != nil {
+			add(r, "", b)
 		}
 		for id, e := range s.keys {
 			if r.key != nil && id.place == r.place {

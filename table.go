@@ -1,6 +1,7 @@
 package headway
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,9 +17,10 @@ import (
 type table struct {
 	max int // assigned once
 
-	mu   sync.Mutex // guards following fields
-	ring []*entry
-	hand int
+	mu    sync.Mutex // guards following fields
+	ring  []*entry
+	hand  int
+	looks int // how many entries the next search for room may look at
 }
 
 // An entry is one host, or one key of a host.
@@ -42,26 +44,24 @@ type sites struct {
 	mu       sync.RWMutex // guards following fields
 	current  *policy      // nil: there is no such policy any more
 	hosts    map[string]*site
-	overflow *site
+	overflow *site // what new hosts share when the table is full
 }
 
 // A site is what a policy remembers of one host, or of all of a Shared one.
 type site struct {
 	entry
-	sites   *sites
-	host    string
-	line    *line.Line
-	budgets atomic.Pointer[[]*line.Budget] // by place; nil where there is none yet
-	// overflowing: the entry that new hosts or keys share is in use, and the
-	// observer has been told.
-	overflowing atomic.Bool
+	sites *sites
+	host  string
+	line  *line.Line
+	// budgets is by place, nil where there is none yet. That of a rule with keys
+	// is the one that new keys share when the table is full.
+	budgets atomic.Pointer[[]*line.Budget]
 
 	mu   sync.RWMutex // guards following fields, and writing budgets
 	keys map[keyID]*entry
 }
 
-// A keyID is one key under one rule. An empty key is the entry that keys share
-// when the table is full.
+// A keyID is one key under one rule.
 type keyID struct {
 	place int
 	key   string
@@ -86,22 +86,28 @@ func (t *table) site(p *policy, host string) (s *site, news bool) {
 func (t *table) addSite(p *policy, host string) (s *site, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	room := t.makeRoom()
+	room := t.makeRoom(nil, nil)
 	p.sites.mu.Lock()
 	defer p.sites.mu.Unlock()
 	if s := p.sites.hosts[host]; s != nil {
 		return s, false
 	}
-	if room {
-		s = p.sites.add(host)
-		p.sites.hosts[host] = s
-		t.ring = append(t.ring, &s.entry)
-		return s, false
+	// Nobody knows which hosts have used the overflow entry. So while that can
+	// be noticed, every new host may be one of them.
+	if o := p.sites.overflow; o != nil {
+		if !room || !o.retire() {
+			return o, false
+		}
+		p.sites.overflow = nil
 	}
-	if p.sites.overflow == nil {
+	if !room {
 		p.sites.overflow = p.sites.add("")
+		return p.sites.overflow, true
 	}
-	return p.sites.overflow, p.sites.overflow.overflowing.CompareAndSwap(false, true)
+	s = p.sites.add(host)
+	p.sites.hosts[host] = s
+	t.ring = append(t.ring, &s.entry)
+	return s, false
 }
 
 // add returns a new site. sites.mu is held.
@@ -116,13 +122,14 @@ func (ss *sites) add(host string) *site {
 	return s
 }
 
-// budget returns the budget of a rule and key at s; see table.site for news.
-func (t *table) budget(s *site, r *rule, key string) (b *line.Budget, news bool) {
+// budget returns the budget of a rule and key at s for a request that has opened
+// other budgets there already; see table.site for news.
+func (t *table) budget(s *site, opened []claim, r *rule, key string) (b *line.Budget, news bool) {
 	if r.key != nil {
-		return t.keyBudget(s, keyID{r.place, key})
+		return t.keyBudget(s, opened, keyID{r.place, key})
 	}
-	if list := *s.budgets.Load(); r.place < len(list) && list[r.place] != nil {
-		return list[r.place], false
+	if b := s.at(r.place); b != nil {
+		return b, false
 	}
 	return s.addBudget(r.place), false
 }
@@ -132,15 +139,29 @@ func (s *site) addBudget(place int) *line.Budget {
 	defer s.sites.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := *s.budgets.Load()
-	if place < len(old) && old[place] != nil {
-		return old[place]
+	if b := s.at(place); b != nil {
+		return b
 	}
+	b := s.line.NewBudget(s.sites.current.spec(place))
+	s.put(place, b)
+	return b
+}
+
+// at returns the budget at a place, or nil.
+func (s *site) at(place int) *line.Budget {
+	if list := *s.budgets.Load(); place < len(list) {
+		return list[place]
+	}
+	return nil
+}
+
+// put puts b at a place. s.mu is held.
+func (s *site) put(place int, b *line.Budget) {
+	old := *s.budgets.Load()
 	list := make([]*line.Budget, max(len(old), place+1))
 	copy(list, old)
-	list[place] = s.line.NewBudget(s.sites.current.spec(place))
+	list[place] = b
 	s.budgets.Store(&list)
-	return list[place]
 }
 
 // spec returns the limit of a place; nil for none.
@@ -151,52 +172,69 @@ func (p *policy) spec(place int) *law.Spec {
 	return p.specs[place]
 }
 
-func (t *table) keyBudget(s *site, id keyID) (b *line.Budget, news bool) {
+func (t *table) keyBudget(s *site, opened []claim, id keyID) (b *line.Budget, news bool) {
 	s.mu.RLock()
 	e := s.keys[id]
 	s.mu.RUnlock()
 	if e == nil {
-		e, news = t.addKey(s, id)
+		return t.addKey(s, opened, id)
 	}
 	e.touch()
-	return e.budget, news
+	return e.budget, false
 }
 
-func (t *table) addKey(s *site, id keyID) (e *entry, news bool) {
+func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	room := t.makeRoom()
+	room := t.makeRoom(s, opened)
 	s.sites.mu.RLock()
 	defer s.sites.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !room {
-		id.key = ""
-	}
 	if e := s.keys[id]; e != nil {
-		return e, false
+		return e.budget, false
 	}
-	e = &entry{site: s, id: id, budget: s.line.NewBudget(s.sites.current.spec(id.place))}
+	// As in addSite. An overflow entry has no keys of its own, or it could not
+	// be forgotten while there is room.
+	room = room && s.sites.overflow != s
+	if o := s.at(id.place); o != nil {
+		if !room || !s.line.Retire(o) {
+			return o, false
+		}
+		s.put(id.place, nil)
+	}
+	b = s.line.NewBudget(s.sites.current.spec(id.place))
+	if !room {
+		s.put(id.place, b)
+		return b, true
+	}
+	e := &entry{site: s, id: id, budget: b}
+	e.used.Store(true)
 	s.keys[id] = e
-	if room {
-		t.ring = append(t.ring, e)
-		return e, false
-	}
-	return e, s.overflowing.CompareAndSwap(false, true)
+	t.ring = append(t.ring, e)
+	return b, false
 }
 
-// sweep is how many entries are looked at for one that can be forgotten.
+// sweep is how many entries a search for room may look at, on average.
 const sweep = 512
 
 // makeRoom reports whether there is room for one more entry. It forgets one if
-// need be. t.mu is held.
-func (t *table) makeRoom() bool {
+// need be, but neither s nor a budget that the request has opened already: it
+// would look for them again, and forget the next. t.mu is held.
+func (t *table) makeRoom(s *site, opened []claim) bool {
+	// Twice around the ring finds whatever can be forgotten. When that is
+	// nothing, those who come next look less far, each from where the last one
+	// stopped.
+	t.looks = min(t.looks+sweep, 2*t.max)
 	if len(t.ring) < t.max {
 		return true
 	}
-	for range min(2*len(t.ring), sweep) {
+	for ; t.looks > 0; t.looks-- {
 		t.hand = (t.hand + 1) % len(t.ring)
 		e := t.ring[t.hand]
+		if e.site == s && (e.budget == nil || slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.budget })) {
+			continue
+		}
 		if !e.used.Swap(false) && e.forget() {
 			last := len(t.ring) - 1
 			t.ring[t.hand], t.ring[last] = t.ring[last], nil
@@ -217,21 +255,23 @@ func (e *entry) forget() bool {
 			return false
 		}
 		delete(s.keys, e.id)
-		s.overflowing.Store(false)
 		return true
 	}
 	s.sites.mu.Lock()
 	defer s.sites.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.keys) > 0 || !s.line.RetireAll(*s.budgets.Load()) {
+	if !s.retire() {
 		return false
 	}
 	delete(s.sites.hosts, s.host)
-	if o := s.sites.overflow; o != nil {
-		o.overflowing.Store(false)
-	}
 	return true
+}
+
+// retire ends s if nobody can notice; whoever still holds it looks for another.
+// sites.mu is held.
+func (s *site) retire() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.keys) == 0 && s.line.RetireAll(*s.budgets.Load())
 }
 
 // set puts all hosts under p; nil ends their policy.

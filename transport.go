@@ -38,6 +38,7 @@ type Transport struct {
 	observer Observer
 	digests  digester
 	table    table
+	routes   routes
 
 	setting sync.Mutex // held by SetPolicies
 	config  atomic.Pointer[config]
@@ -50,6 +51,7 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 		base = http.DefaultTransport
 	}
 	t := &Transport{base: base, observer: cfg.Observer, digests: newDigester(cfg.Secret)}
+	t.routes.init()
 	var bad error
 	if t.table.max = cfg.MaxHosts; cfg.MaxHosts == 0 {
 		t.table.max = 100_000
@@ -88,11 +90,20 @@ func Wrap(c *http.Client, limits ...limiter.Limit) (*http.Client, error) {
 // context's error. None of these was sent or has taken anything, and its body is
 // closed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	call := CallFrom(req.Context())
-	v := visit{t: t, req: req}
-	if call.Bypass || !v.findPolicy() {
+	ctx := req.Context()
+	call := CallFrom(ctx)
+	if req.URL == nil || call.Bypass { // the base transport has an error for no URL
 		return t.base.RoundTrip(req)
 	}
+	r := t.route(req.URL)
+	switch {
+	case r.policy == nil:
+		return t.base.RoundTrip(req)
+	case r.budgets != nil && call == Call{} && ctx.Err() == nil && r.start(ctx):
+		// Most requests: nothing to wait for, and nothing to do afterwards.
+		return oneOf(t.base.RoundTrip(req))
+	}
+	v := visit{t: t, req: req, route: r}
 	return v.run(call)
 }
 
@@ -111,16 +122,18 @@ func (t *Transport) CloseIdleConnections() {
 // *KeyError.
 func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 	call := CallFrom(req.Context())
-	v := visit{t: t, req: req}
-	if call.Bypass || !v.findPolicy() {
+	if call.Bypass || req.URL == nil {
 		return 0, nil
 	}
-	var room visitRoom
-	if err := v.match(call, &room); err != nil {
+	v := visit{t: t, req: req, route: t.route(req.URL)}
+	if v.policy == nil {
+		return 0, nil
+	}
+	if err := v.match(call); err != nil {
 		return 0, err
 	}
 	v.open(req.Context())
-	if r := v.site.line.Delay(v.needs, false); r != nil {
+	if r := v.site.line.Delay(v.needs.all(), false); r != nil {
 		return r.RetryAfter, nil
 	}
 	return 0, nil

@@ -13,52 +13,57 @@ import (
 
 // A visit is one request on its way through the Transport.
 type visit struct {
-	t    *Transport
-	req  *http.Request
-	host string // canonical
-	site *site
+	t   *Transport
+	req *http.Request
+	*route
+	site  *site // the route's, or its successor
+	grant line.Grant
 
-	policy *policy
-	claims []claim     // the rules that match, narrow before wide
-	needs  []line.Need // what they take, without those that cost nothing
-	grant  line.Grant
+	claims list[claim]     // the rules that match, narrow before wide
+	needs  list[line.Need] // what they take, without those that cost nothing
 
-	sent, answered bool
+	granted, sent, answered bool
 }
+
+// A list keeps its first few elements in place, so that a visit stays on the
+// stack.
+type list[T any] struct {
+	few  [4]T
+	n    int // how many of few are in use
+	more []T // all elements, once they are too many for few
+}
+
+func (l *list[T]) all() []T {
+	if l.more != nil {
+		return l.more
+	}
+	return l.few[:l.n]
+}
+
+func (l *list[T]) add(v T) {
+	if l.n < len(l.few) {
+		l.few[l.n] = v
+		l.n++
+		return
+	}
+	if l.more == nil {
+		l.more = append(l.more, l.few[:]...)
+	}
+	l.more = append(l.more, v)
+}
+
+func (l *list[T]) clear() { l.n, l.more = 0, nil }
 
 // A claim is one rule's part in a request.
 type claim struct {
 	rule   *rule
 	key    string // empty where the rule has none
 	cost   int64
-	entry  *entry       // of the key
 	budget *line.Budget // nil until opened
 }
 
-// visitRoom is memory for what most requests need, so that it can be on the
-// stack.
-type visitRoom struct {
-	claims [4]claim
-	needs  [4]line.Need
-}
-
-// findPolicy reports whether the request's host has a policy.
-func (v *visit) findPolicy() bool {
-	if v.req.URL == nil {
-		return false // the base transport has an error for it
-	}
-	c := v.t.config.Load()
-	host, i := c.hosts.lookup(v.req.URL.Scheme, v.req.URL.Host)
-	if i < 0 {
-		return false
-	}
-	v.host, v.policy = host, c.policies[i]
-	return true
-}
-
 // match finds the rules that apply, and asks them for key and cost.
-func (v *visit) match(call Call, room *visitRoom) error {
-	v.claims, v.needs = room.claims[:0], room.needs[:0]
+func (v *visit) match(call Call) error {
 	target := targetOf(v.req)
 	for i := range v.policy.rules {
 		r := &v.policy.rules[i]
@@ -85,23 +90,29 @@ func (v *visit) match(call Call, room *visitRoom) error {
 		if err != nil {
 			return &KeyError{Policy: v.policy.name, Rule: r.name, Err: err}
 		}
-		v.claims = append(v.claims, c)
+		v.claims.add(c)
 	}
 	return nil
 }
 
 // open finds the budgets of the claims.
 func (v *visit) open(ctx context.Context) {
-	site, news := v.t.table.site(v.policy, v.host)
+	site, news := v.route.site, false
+	if site == nil || v.site != nil { // not known yet, or forgotten meanwhile
+		site, news = v.t.table.site(v.policy, v.name)
+		v.t.remember(*v.route, site)
+	}
+	site.touch()
 	v.site = site
-	v.needs = v.needs[:0]
-	for i := range v.claims {
-		c := &v.claims[i]
+	v.needs.clear()
+	claims := v.claims.all()
+	for i := range claims {
+		c := &claims[i]
 		var n bool
-		c.budget, n = v.t.table.budget(v.site, c.rule, c.key)
+		c.budget, n = v.t.table.budget(v.site, claims[:i], c.rule, c.key)
 		news = news || n
 		if c.cost > 0 {
-			v.needs = append(v.needs, line.Need{B: c.budget, Cost: c.cost})
+			v.needs.add(line.Need{B: c.budget, Cost: c.cost})
 		}
 	}
 	if news {
@@ -111,9 +122,8 @@ func (v *visit) open(ctx context.Context) {
 
 // run takes the request through the line and sends it.
 func (v *visit) run(call Call) (resp *http.Response, err error) {
-	var room visitRoom
 	defer v.finish()
-	if err := v.match(call, &room); err != nil {
+	if err := v.match(call); err != nil {
 		return nil, err
 	}
 	ctx := v.req.Context()
@@ -143,16 +153,12 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	for {
 		v.open(ctx)
-		ask := line.Ask{Needs: v.needs, MaxWait: maxWait, NoSlot: noSlot}
+		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot}
 		grant, refusal, err := v.site.line.Enter(ctx, &ask)
 		if errors.Is(err, line.ErrRetired) {
 			continue
 		}
-		if refusal == nil && err == nil {
-			v.grant = grant
-		} else {
-			v.needs = v.needs[:0] // nothing to give back
-		}
+		v.grant, v.granted = grant, refusal == nil && err == nil
 		return refusal, err
 	}
 }
@@ -160,8 +166,8 @@ func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (
 // maxWait returns the request's wait budget as the line takes it.
 func (v *visit) maxWait(call Call) time.Duration {
 	var longest time.Duration
-	for i := range v.claims {
-		longest = max(longest, v.claims[i].rule.spec.Period())
+	for _, c := range v.claims.all() {
+		longest = max(longest, c.rule.spec.Period())
 	}
 	return lineWait(waitBudget(v.policy.MaxWait, call.MaxWait, longest))
 }
@@ -186,9 +192,9 @@ func (v *visit) refused(ctx context.Context, r *line.Refusal) *ThrottledError {
 }
 
 func (v *visit) throttled(r *line.Refusal) *ThrottledError {
-	e := &ThrottledError{Policy: v.policy.name, Host: v.host, Refusal: refusalOf(r)}
-	for i := range v.claims {
-		if c := &v.claims[i]; r.B != nil && c.budget == r.B {
+	e := &ThrottledError{Policy: v.policy.name, Host: v.name, Refusal: refusalOf(r)}
+	for _, c := range v.claims.all() {
+		if r.B != nil && c.budget == r.B {
 			e.Rule, e.KeyDigest = c.rule.name, v.t.digestOf(c.key)
 		}
 	}
@@ -220,8 +226,7 @@ func (v *visit) tellStart(ctx context.Context) {
 		return
 	}
 	e := Event{Kind: EventStart, Wait: v.grant.Waited}
-	for i := range v.claims {
-		c := &v.claims[i]
+	for _, c := range v.claims.all() {
 		if left := v.site.line.Remaining(c.budget); e.Rule == "" || left < e.Remaining {
 			e.Rule, e.KeyDigest, e.Cost, e.Remaining = c.rule.name, v.t.digestOf(c.key), c.cost, left
 		}
@@ -230,27 +235,19 @@ func (v *visit) tellStart(ctx context.Context) {
 }
 
 func (v *visit) tell(ctx context.Context, e Event) {
-	e.Policy, e.Host = v.policy.name, v.host
+	e.Policy, e.Host = v.policy.name, v.name
 	v.t.observe(ctx, e)
 }
 
 // settle does what is due once the base transport has returned.
 func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err error) (*http.Response, error) {
 	at := v.grant.At
-	if line.Strict(v.needs) {
-		at = v.site.line.Answered(v.needs)
+	if line.Strict(v.needs.all()) {
+		at = v.site.line.Answered(v.needs.all())
 	}
 	v.answered = true
-	switch {
-	case err != nil && resp != nil: // against the contract; the error counts
-		if resp.Body != nil {
-			resp.Body.Close()
-		}
+	if resp, err = oneOf(resp, err); err != nil {
 		return nil, err
-	case err != nil:
-		return nil, err
-	case resp == nil:
-		return nil, errors.New("headway: the base transport returned neither a response nor an error")
 	}
 	if v.settles(call) {
 		s := newSettlement(v, call, at)
@@ -264,20 +261,34 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	return resp, nil
 }
 
+// oneOf returns a response or an error, whatever the base transport has
+// returned. Of both, the error counts.
+func oneOf(resp *http.Response, err error) (*http.Response, error) {
+	switch {
+	case err == nil && resp != nil:
+		return resp, nil
+	case err == nil:
+		return nil, errors.New("headway: the base transport returned neither a response nor an error")
+	case resp != nil && resp.Body != nil:
+		resp.Body.Close()
+	}
+	return nil, err
+}
+
 // finish cleans up whatever way the request went, a panic and runtime.Goexit
 // among them.
 func (v *visit) finish() {
 	switch {
 	case !v.sent:
-		if v.site != nil && v.grant != (line.Grant{}) {
-			v.site.line.Cancel(&v.grant, v.needs)
+		if v.granted {
+			v.site.line.Cancel(&v.grant, v.needs.all())
 		}
 		if v.req != nil && v.req.Body != nil {
 			v.req.Body.Close()
 		}
-		return
-	case !v.answered && line.Strict(v.needs):
-		v.site.line.Answered(v.needs)
+		return // the slot has gone back with the rest
+	case !v.answered && line.Strict(v.needs.all()):
+		v.site.line.Answered(v.needs.all())
 	}
 	if v.grant.Slot {
 		v.site.line.Release()

@@ -1,0 +1,74 @@
+package headway_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/limiter"
+)
+
+// What starts at once allocates nothing.
+func TestAllocNothing(t *testing.T) {
+	if headway.RaceEnabled {
+		t.Skip("the race detector allocates by itself")
+	}
+	const much = 1_000_000
+	second := func(law limiter.Law) limiter.Limit { return limiter.Limit{N: much, Per: time.Second, Law: law} }
+	calendar := limiter.Limit{N: much, Law: limiter.Calendar, Unit: limiter.Day}
+	window := limiter.Limit{N: 100, Per: time.Microsecond} // a start is forgotten before the next
+	header := headway.Rule{Name: "header", Limit: second(limiter.Bucket), Key: headway.ByHeader("Tenant")}
+	callKey := headway.Rule{Name: "call", Limit: second(limiter.Bucket), Key: headway.FromCallKey}
+	path := headway.Rule{Name: "path", Limit: second(limiter.Bucket), Methods: []string{"GET"}, Path: "/v1/{kind}/{rest...}"}
+	for name, tc := range map[string]struct {
+		policy headway.Policy
+		ask    ask
+		wait   time.Duration
+	}{
+		"no limit":             {policy: headway.Policy{}},
+		"one window":           {policy: headway.Policy{Limits: []limiter.Limit{window}}},
+		"one bucket":           {policy: headway.Policy{Limits: []limiter.Limit{second(limiter.Bucket)}}},
+		"one sliding":          {policy: headway.Policy{Limits: []limiter.Limit{second(limiter.Sliding)}}},
+		"one spaced":           {policy: headway.Policy{Limits: []limiter.Limit{{N: 1, Per: 1, Law: limiter.Spaced}}}},
+		"one calendar":         {policy: headway.Policy{Limits: []limiter.Limit{calendar}}},
+		"a calendar elsewhere": {policy: headway.Policy{Limits: []limiter.Limit{{N: much, Law: limiter.Calendar, Unit: limiter.Month, Location: time.FixedZone("x", 3600)}}}},
+		"one strict":           {policy: headway.Policy{Limits: []limiter.Limit{{N: 100, Per: time.Microsecond, Strict: true}}}},
+		"four limits":          {policy: headway.Policy{Limits: []limiter.Limit{window, second(limiter.Bucket), second(limiter.Sliding), calendar}}},
+		"a header's key":       {policy: headway.Policy{Rules: []headway.Rule{header}}, ask: ask{header: http.Header{"Tenant": {"a"}}}},
+		"a call's key":         {policy: headway.Policy{Rules: []headway.Rule{callKey}}, ask: key("a")},
+		"a rule's path":        {policy: headway.Policy{Rules: []headway.Rule{path}}, ask: ask{url: "https://api.test/v1/chat/x/y"}},
+		"keys, path and limit": {policy: headway.Policy{Rules: []headway.Rule{header, callKey, path}, Limits: []limiter.Limit{window}}, ask: ask{
+			url: "https://api.test/v1/chat/x/y", header: http.Header{"Tenant": {"a"}}, call: headway.Call{Key: "a"},
+		}},
+		"a wait budget": {policy: headway.Policy{Limits: []limiter.Limit{window}, MaxWait: time.Second}},
+		"a shared one":  {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true}},
+		"another host":  {policy: headway.Policy{Hosts: []string{"other.test"}}},
+		"a bypass":      {policy: headway.Policy{}, ask: ask{call: headway.Call{Bypass: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.policy.Hosts == nil {
+				tc.policy.Hosts = []string{"api.test"}
+			}
+			req := tc.ask.request("x")
+			resp := ok(req)
+			tr := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) { return resp, nil }), headway.Config{Policies: []headway.Policy{tc.policy}})
+			n := testing.AllocsPerRun(2000, func() {
+				if _, err := tr.RoundTrip(req); err != nil {
+					t.Error(err)
+				}
+			})
+			if n > 0 {
+				t.Errorf("RoundTrip: got %v allocations, want none", n)
+			}
+			n = testing.AllocsPerRun(2000, func() {
+				if _, err := tr.Delay(req); err != nil {
+					t.Error(err)
+				}
+			})
+			if n > 0 {
+				t.Errorf("Delay: got %v allocations, want none", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,4 @@
+package headway
+
+// RaceEnabled is raceEnabled for the tests of package headway_test.
+const RaceEnabled = raceEnabled

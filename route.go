@@ -1,0 +1,127 @@
+package headway
+
+import (
+	"context"
+	"hash/maphash"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/headway-go/headway/internal/line"
+)
+
+// A route is what was found out for the requests to one host, by the spelling of
+// their URLs. It is read-only.
+type route struct {
+	config       *config // it holds while these policies are in force
+	scheme, host string
+	name         string  // the canonical host
+	policy       *policy // nil: none
+	site         *site   // holds until the site has been forgotten
+	// budgets is what every request to the host takes one unit of. Nil where
+	// requests differ: there are rules that match some only, or have a key or a
+	// cost.
+	budgets []*line.Budget
+}
+
+// routes remembers routes by a hash of the host: a cache that may forget any.
+type routes struct {
+	seed  maphash.Seed // assigned once
+	slots atomic.Pointer[[]atomic.Pointer[route]]
+}
+
+// The cache grows from fewRoutes to mostRoutes when hosts share slots.
+const (
+	fewRoutes  = 64
+	mostRoutes = 1 << 12
+)
+
+func (rs *routes) init() {
+	rs.seed = maphash.MakeSeed()
+	slots := make([]atomic.Pointer[route], fewRoutes)
+	rs.slots.Store(&slots)
+}
+
+func (rs *routes) slot(slots []atomic.Pointer[route], host string) *atomic.Pointer[route] {
+	return &slots[maphash.String(rs.seed, host)&uint64(len(slots)-1)]
+}
+
+// find returns the route of u under c, or nil.
+func (rs *routes) find(c *config, u *url.URL) *route {
+	r := rs.slot(*rs.slots.Load(), u.Host).Load()
+	if r == nil || r.host != u.Host || r.config != c || r.scheme != u.Scheme {
+		return nil
+	}
+	return r
+}
+
+// add remembers r. Another goroutine may add at the same time and win; what is
+// lost is found out again.
+func (rs *routes) add(r *route) {
+	slots := *rs.slots.Load()
+	if old := rs.slot(slots, r.host).Load(); old != nil && old.host != r.host && len(slots) < mostRoutes {
+		more := make([]atomic.Pointer[route], 4*len(slots))
+		for i := range slots {
+			if old := slots[i].Load(); old != nil {
+				rs.slot(more, old.host).Store(old)
+			}
+		}
+		slots = more
+		rs.slots.Store(&slots)
+	}
+	rs.slot(slots, r.host).Store(r)
+}
+
+// route returns the route of a URL, from the cache or from the tables. The site
+// of a new route is nil: visit.open finds it.
+func (t *Transport) route(u *url.URL) *route {
+	c := t.config.Load()
+	if r := t.routes.find(c, u); r != nil {
+		return r
+	}
+	r := &route{config: c, scheme: u.Scheme, host: u.Host}
+	name, i := c.hosts.lookup(u.Scheme, u.Host)
+	if r.name = name; i >= 0 {
+		r.policy = c.policies[i]
+	} else {
+		t.routes.add(r)
+	}
+	return r
+}
+
+// remember adds a route with its site to the cache, unless it is a Quota's, or
+// to the overflow entry, which a host leaves as soon as there is room.
+func (t *Transport) remember(r route, s *site) {
+	if r.host == "" || s.host == "" && !r.policy.Shared {
+		return
+	}
+	r.site, r.budgets = s, nil
+	uniform := t.observer == nil
+	for i := 0; uniform && i < len(r.policy.rules); i++ {
+		uniform = r.policy.rules[i].uniform()
+	}
+	if uniform {
+		r.budgets = make([]*line.Budget, len(r.policy.rules))
+		for i := range r.policy.rules {
+			r.budgets[i], _ = t.table.budget(s, nil, &r.policy.rules[i], "")
+		}
+	}
+	t.routes.add(&r)
+}
+
+// start takes what every request takes, if it can start at once and ctx does not
+// end meanwhile.
+func (r *route) start(ctx context.Context) bool {
+	at, ok := r.site.line.Start(r.budgets)
+	if ok && ctx.Err() != nil {
+		r.site.line.Undo(r.budgets, at)
+		return false
+	}
+	r.site.touch()
+	return ok
+}
+
+// uniform reports whether the rule takes one unit of one budget for every
+// request without a Call.
+func (r *rule) uniform() bool {
+	return len(r.methods) == 0 && r.path == nil && r.key == nil && r.cost == nil && r.settle == nil
+}
