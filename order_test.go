@@ -138,7 +138,8 @@ func TestS8_CanceledBetweenGrantAndSend(t *testing.T) {
 				for name := range strings.FieldsSeq(tc.arrivals) {
 					a := ask{}
 					if name == "A" {
-						a.ctx = &endsOnSecondLook{Context: s.Context()}
+						// A Call with something in it: without, there is no second look.
+						a.ctx, a.call.Cost = &endsOnSecondLook{Context: s.Context()}, 1
 					}
 					if p := s.send(name, a); name == "A" && p.err != context.Canceled {
 						s.Errorf("A: got %v, want %v", p.err, context.Canceled)

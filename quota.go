@@ -101,9 +101,9 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 		return v.refused(ctx, refusal)
 	}
 	defer v.finish()
+	v.site.line.Sent(&v.grant)
 	v.tellStart(ctx)
 	v.sent = true
-	v.site.line.Sent(&v.grant)
 	return nil
 }
 

@@ -26,7 +26,7 @@ import (
 func TestC80_AllocStaysBoundedOverAMillionHosts(t *testing.T) {
 	n := 1_000_000
 	if headway.RaceEnabled || testing.Short() {
-		n /= 10
+		n /= 20
 	}
 	const most = 1000
 	var overflows int
@@ -175,6 +175,34 @@ func TestOverflowOfKeysIsShared(t *testing.T) {
 				s.Errorf("still there: %+v", h)
 			}
 		}
+	})
+}
+
+// Nobody in flight, or in line behind it, is forgotten.
+func TestInFlightIsNotForgotten(t *testing.T) {
+	p := limits()
+	p[0].MaxInFlight = 1
+	playConfig(t, headway.Config{Policies: p, MaxHosts: 1}, func(s *scene) {
+		s.base.latency = time.Minute
+		s.send("A", ask{url: "https://a.test"})
+		s.send("x", ask{url: "https://x.test"})
+		s.send("B", ask{url: "https://a.test"})
+		s.send("C", ask{url: "https://a.test"})
+		s.wantStarts("A@0s x@0s B@1m0s C@2m0s")
+	})
+}
+
+// A request that needs more budgets than there is room for does not look for
+// ever: it shares what new keys share.
+func TestMoreKeysThanRoom(t *testing.T) {
+	var list []headway.Rule
+	for i := range 3 {
+		list = append(list, headway.Rule{Name: strconv.Itoa(i), Limit: limiter.Every(time.Minute), Key: headway.FromCallKey})
+	}
+	playConfig(t, headway.Config{Policies: rules(list...), MaxHosts: 2}, func(s *scene) {
+		s.sendAll(key("a"), "A", "A")
+		s.sendAll(key("b"), "B")
+		s.wantStarts("A@0s A@1m0s B@2m0s")
 	})
 }
 

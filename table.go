@@ -112,7 +112,7 @@ func (t *table) addSite(p *policy, host string) (s *site, news bool) {
 
 // add returns a new site. sites.mu is held.
 func (ss *sites) add(host string) *site {
-	s := &site{sites: ss, host: host, line: line.New(), keys: map[keyID]*entry{}}
+	s := &site{sites: ss, host: host, line: line.New()}
 	s.entry.site = s
 	s.budgets.Store(new([]*line.Budget))
 	s.used.Store(true)
@@ -210,6 +210,9 @@ func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news 
 	}
 	e := &entry{site: s, id: id, budget: b}
 	e.used.Store(true)
+	if s.keys == nil {
+		s.keys = map[keyID]*entry{}
+	}
 	s.keys[id] = e
 	t.ring = append(t.ring, e)
 	return b, false

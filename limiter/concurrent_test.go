@@ -149,35 +149,34 @@ func TestC55_CancelRacesRelease(t *testing.T) {
 	t.Logf("%d got it, %d were cancelled", got, cancelled)
 }
 
-// TestS43_FastDrain, in real time: late timers do not add up.
+// TestS43_FastDrain, in real time: late timers do not add up. 100,000 at 50,000
+// per s drain within 2.2 s: what remains of the line when all are there takes a
+// tenth more than its slots at most.
 func TestS43_FastDrain(t *testing.T) {
 	const n, rate = 100_000, 50_000
 	l := mustNew(t, limiter.Limit{N: rate, Per: time.Second, Law: limiter.Spaced})
-	const debt = 4 * time.Second
-	t0 := time.Now()
-	l.Spend(rate * int64(debt/time.Second)) // while the line forms
+	l.Spend(3 * rate) // while the line forms
 	var wg sync.WaitGroup
-	var late atomic.Int64
+	var done, failed atomic.Int64
 	for range n {
 		wg.Go(func() {
 			if l.Wait(context.Background(), 1) != nil {
-				late.Add(1)
+				failed.Add(1)
 			}
+			done.Add(1)
 		})
 	}
-	for l.Waiting() < n {
-		if time.Since(t0) > debt {
-			t.Skip("this machine takes too long to form the line")
-		}
+	for int64(l.Waiting())+done.Load() < n {
 		time.Sleep(10 * time.Millisecond)
 	}
+	t0, slots := time.Now(), l.Delay(1)
 	wg.Wait()
-	limit := 2200 * time.Millisecond
+	limit := slots + slots/10 + 50*time.Millisecond
 	if raceEnabled {
-		limit *= 4 // it is the detector that is slow
+		limit += 10 * time.Second // it is the detector that is slow
 	}
-	if d := time.Since(t0) - debt; d > limit || late.Load() > 0 {
-		t.Errorf("drained in %v, want %v at most; %d failed", d, limit, late.Load())
+	if d := time.Since(t0); d > limit || failed.Load() > 0 {
+		t.Errorf("it drained in %v instead of %v; %d failed", d, slots, failed.Load())
 	}
 }
 
@@ -185,7 +184,10 @@ func TestS43_FastDrain(t *testing.T) {
 // drained limit of 10,000 per s admits at most 10,100 in the first second.
 func TestS44_Herd(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	const n = 10_000
+	n := int64(10_000)
+	if raceEnabled {
+		n /= 4 // the detector is slow; the herd is as large against the limit
+	}
 	for _, limit := range []limiter.Limit{
 		limiter.PerSecond(n), {N: n, Per: time.Second, Law: limiter.Bucket}, {N: n, Per: time.Second, Law: limiter.Spaced},
 		{N: n, Per: time.Second, Law: limiter.Sliding}, {N: n, Law: limiter.Calendar, Unit: limiter.Minute},

@@ -44,7 +44,7 @@ func New(limits ...Limit) (*Limiter, error) {
 	}
 	l := &Limiter{line: line.New()}
 	l.pause = l.line.NewPause()
-	l.limits.Store(ptr(l.line.SetLimits(nil, specs, l.pause)))
+	l.limits.Store(l.line.SetLimits(nil, specs, l.pause))
 	return l, nil
 }
 
@@ -61,15 +61,16 @@ func specs(limits []Limit) ([]law.Spec, error) {
 	return list, errors.Join(errs...)
 }
 
-// needs is what a cost of n takes.
-func (l *Limiter) needs(n int64, buf []line.Need) []line.Need {
+// ask is what a cost of n takes.
+func (l *Limiter) ask(n int64, buf []line.Need) line.Ask {
+	list := l.limits.Load()
 	buf = append(buf, line.Need{B: l.pause, Cost: 1})
 	if n > 0 {
-		for _, b := range *l.limits.Load() {
+		for _, b := range *list {
 			buf = append(buf, line.Need{B: b, Cost: n})
 		}
 	}
-	return buf
+	return line.Ask{List: list, Needs: buf, MaxWait: -1}
 }
 
 // inline is for how many needs no memory is allocated.
@@ -84,7 +85,15 @@ func (l *Limiter) Allow(n int64) bool {
 		}
 	}
 	var buf [inline]line.Need
-	return n >= 0 && l.line.Try(l.needs(n, buf[:0]))
+	if n < 0 {
+		return false
+	}
+	for {
+		ask := l.ask(n, buf[:0])
+		if took, err := l.line.Try(&ask); err == nil {
+			return took
+		}
+	}
 }
 
 // Wait takes n units as soon as they fit, after those who came before. Where
@@ -100,16 +109,20 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 		}
 	}
 	var buf [inline]line.Need
-	ask := line.Ask{Needs: l.needs(n, buf[:0]), MaxWait: -1}
-	grant, refusal, err := l.line.Enter(ctx, &ask)
-	switch {
-	case err != nil:
-		return err
-	case refusal != nil:
-		return l.refusal(refusal)
+	for {
+		ask := l.ask(n, buf[:0])
+		grant, refusal, err := l.line.Enter(ctx, &ask)
+		switch {
+		case err == line.ErrRetired:
+			continue // SetLimits came between
+		case err != nil:
+			return err
+		case refusal != nil:
+			return l.refusal(refusal)
+		}
+		l.line.Sent(&grant)
+		return nil
 	}
-	l.line.Sent(&grant)
-	return nil
 }
 
 func (l *Limiter) refusal(r *line.Refusal) *Refusal {
@@ -135,7 +148,7 @@ func (l *Limiter) Delay(n int64) time.Duration {
 		return Never
 	}
 	var buf [inline]line.Need
-	if r := l.line.Delay(l.needs(n, buf[:0]), false); r != nil {
+	if r := l.line.Delay(l.ask(n, buf[:0]).Needs, false); r != nil {
 		return r.RetryAfter
 	}
 	return 0
@@ -165,11 +178,9 @@ func (l *Limiter) SetLimits(limits ...Limit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	have := *l.limits.Load()
-	l.limits.Store(ptr(l.line.SetLimits(have, specs, l.pause)))
+	l.limits.Store(l.line.SetLimits(have, specs, l.pause))
 	return nil
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // Remaining returns how many units could start now under the tightest limit:
 // negative in debt, math.MaxInt64 without limits. It does not heed those who

@@ -191,29 +191,6 @@ func TestS6_OldestFirst(t *testing.T) {
 	})
 }
 
-// TestC38_InOrderOfArrival also within one instant: Wait returns in order.
-func TestC38_InOrderOfArrival(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := mustNew(t, limiter.PerSecond(50))
-		l.Spend(50)
-		var order []int
-		for i := range 50 {
-			go func() {
-				if err := l.Wait(context.Background(), 1); err != nil {
-					t.Error(err)
-				}
-				order = append(order, i)
-			}()
-			synctest.Wait()
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if len(order) != 50 || !slices.IsSorted(order) {
-			t.Errorf("order of start: %v", order)
-		}
-	})
-}
-
 func TestS7_CancelledWaiterFreesItsPlace(t *testing.T) {
 	for _, law := range []limiter.Limit{second, limiter.PerSecond(1), {N: 1, Per: time.Second, Law: limiter.Bucket}} {
 		t.Run(law.String(), func(t *testing.T) {

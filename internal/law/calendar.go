@@ -35,10 +35,16 @@ func SetWall(st State, wall time.Time) {
 	if !ok {
 		return
 	}
-	// Two clocks are never read at quite the same instant. Where the wall clock
-	// seems to be a little ahead nothing changes, or plans would move at every
-	// look: periods then begin that little late, never early.
-	if ahead := wall.Sub(c.wall); ahead < 0 || ahead > time.Millisecond {
+	// The wall clock drifts against the other, and the two are never read at
+	// quite the same instant: at every look it seems to be a little ahead or
+	// behind. Plans must not move by that. So it may be ahead by some
+	// milliseconds, which makes periods begin that much late, and where it falls
+	// behind it is given room for the next time; periods never begin early.
+	const some = 10 * time.Millisecond
+	switch ahead := wall.Sub(c.wall); {
+	case ahead < 0 && ahead > -some:
+		c.wall = wall.Round(0).Add(-some / 2)
+	case ahead < 0, ahead > some:
 		c.wall = wall.Round(0)
 	}
 }

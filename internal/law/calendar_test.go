@@ -188,3 +188,26 @@ func TestCalendarClockSet(t *testing.T) {
 		t.Errorf("set forward: the next at %v, want now", time.Duration(at))
 	}
 }
+
+// TestCalendarClockDrifts: what clocks show is never quite the same at two
+// looks; periods do not move by it at every look, and never begin early.
+func TestCalendarClockDrifts(t *testing.T) {
+	noon := time.Date(2026, 11, 30, 12, 0, 30, 0, time.UTC)
+	st := New(Spec{N: 1, Kind: Calendar, Unit: Minute}, noon)
+	st.Take(0, 1)
+	moved, last := 0, 30*sec
+	for i := range 10_000 {
+		wall := noon.Add(-time.Duration(i) * time.Microsecond).Add(time.Duration(i%7) * 100 * time.Microsecond)
+		SetWall(st, wall)
+		at, _ := st.Earliest(0, 0, 1)
+		if right := int64(noon.Add(30 * time.Second).Sub(wall)); at < right || at > right+10*ms {
+			t.Fatalf("the period ends at %v, want %v or up to 10ms later", time.Duration(at), time.Duration(right))
+		}
+		if at != last {
+			moved, last = moved+1, at
+		}
+	}
+	if moved > 5 {
+		t.Errorf("it moved %d times while the clock drifted by 10ms", moved)
+	}
+}

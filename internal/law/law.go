@@ -128,6 +128,19 @@ func (open) Recovered(Time) bool                      { return true }
 func (open) history(Time) []Entry                     { return nil }
 func (open) simulate(Time) sim                        { return sim{} }
 
+// Latency tells a strict law how long an answer took. Planned starts under such
+// a law are guesses, as if every answer came at once: when a Plan asks whether a
+// further start makes one impossible, that one may come later by the latency.
+// Without it, those planned by guesses would keep out all who came after them.
+func Latency(st State, d Time) {
+	switch s := st.(type) {
+	case *window:
+		s.slack = max(d, s.slack-s.slack/16)
+	case *spaced:
+		s.slack = max(d, s.slack-s.slack/16)
+	}
+}
+
 // TakeLate is Take for a waiter that was due at slot and is woken only now. In a
 // Bucket or Spaced budget it takes its unit as of its slot, so that late timers
 // do not add up; elsewhere the instant itself counts.

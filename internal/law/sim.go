@@ -13,6 +13,7 @@ type sim struct {
 	// loose: it depends on an answer to come. strict: so does whatever is
 	// taken from now on.
 	loose, strict bool
+	slack         Time // by how much a planned start may come later; see Latency
 }
 
 type simKind uint8
@@ -71,7 +72,8 @@ func (s *sim) take(t Time, cost int64) {
 }
 
 // spoils returns the first of todo[i:] that would no longer be possible if cost
-// units more started at t, or -1.
+// units more started at t, or -1. What is not possible anyway, since it was
+// planned by a guess that has proved wrong, holds nobody back.
 func (s *sim) spoils(t Time, cost int64, todo []planned, i int) int {
 	if i >= len(todo) {
 		return -1
@@ -82,13 +84,23 @@ func (s *sim) spoils(t Time, cost int64, todo []planned, i int) int {
 	} else {
 		c.take(t, cost)
 	}
-	for ; i < len(todo); i++ {
-		e := todo[i]
+	var without sim // as it would be at todo[k]
+	k := -1
+	for j := i; j < len(todo); j++ {
+		e := todo[j]
 		if c.forgets(t, e.at) {
 			return -1
 		}
-		if at, _ := c.earliest(e.at, e.cost, todo); at > e.at {
-			return i
+		if at, _ := c.earliest(e.at, e.cost, todo); at > addSat(e.at, s.slack) {
+			if k < 0 {
+				without, k = *s, i
+			}
+			for ; k < j; k++ {
+				without.take(todo[k].at, todo[k].cost)
+			}
+			if at, _ := without.earliest(e.at, e.cost, todo); at <= addSat(e.at, s.slack) {
+				return j
+			}
 		}
 		c.take(e.at, e.cost)
 	}

@@ -8,6 +8,7 @@ type spaced struct {
 	bucket // full: when the next start may be
 	strict bool
 	flying int64 // strict: units in flight
+	slack  Time  // strict: see Latency
 }
 
 func (s *spaced) Earliest(now, t Time, cost int64) (Time, bool) {
@@ -97,5 +98,5 @@ func (s *spaced) simulate(now Time) sim {
 		c.flying, loose = 0, true
 	}
 	c.strict = false
-	return sim{kind: simSpaced, spaced: c, loose: loose, strict: s.strict}
+	return sim{kind: simSpaced, spaced: c, loose: loose, strict: s.strict, slack: s.slack}
 }

@@ -20,6 +20,7 @@ type window struct {
 	strict bool
 	sum    int64   // of log, from head on
 	flying int64   // strict: units in flight
+	slack  Time    // strict: the longest latency of late; see Latency
 	log    []Entry // a ring of starts by time; its length is a power of two
 	head   int     // index of the oldest entry, not masked
 	len    int
@@ -222,7 +223,7 @@ type windowSim struct {
 
 func (w *window) simulate(now Time) sim {
 	w.expire(now)
-	return sim{kind: simWindow, window: windowSim{window: w, now: now, log: w.head, sum: addSat(w.sum, w.flying), flown: w.flying == 0}}
+	return sim{kind: simWindow, slack: w.slack, window: windowSim{window: w, now: now, log: w.head, sum: addSat(w.sum, w.flying), flown: w.flying == 0}}
 }
 
 // oldest returns the first unit that still counts. The plan comes after the

@@ -46,8 +46,8 @@ func (l *Line) NewPause(limits ...law.Spec) *Budget {
 // one change. What they remember still counts. Budgets without a limit are left
 // open, and limits without a budget get a new one, which everybody in line who
 // needs the last of budgets needs as much of. It returns the budgets, one at
-// least. The pause restarts under the new limits.
-func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) []*Budget {
+// least, for Ask.List. The pause restarts under the new limits.
+func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[]*Budget {
 	now := l.lock()
 	defer l.unlock()
 	list := append([]*Budget(nil), budgets...)
@@ -73,7 +73,10 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) []
 		l.quick.Store(law.NewQuick(l.lone.state, now))
 	}
 	l.changed(now, true, append([]*Budget{pause}, list...)...)
-	return list
+	if len(list) > len(budgets) {
+		l.list = &list
+	}
+	return l.list
 }
 
 // A Change puts a budget under another limit, or under none.
@@ -130,7 +133,9 @@ func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
 		b.state, b.max, b.strict = law.Convert(b.state, *s, now, l.wall(now)), s.Max(), s.Strict
 	}
 	l.strict = l.strict || b.strict
-	l.lowered = l.lowered || b.max < before
+	if l.waiting > 0 && b.max < before {
+		l.lowered = true
+	}
 	l.watch(b)
 }
 

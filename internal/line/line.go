@@ -47,7 +47,14 @@ type Line struct {
 	strict   bool      // some budget is, or was
 	lone     *Budget   // the only one, but for pause, if quick is not nil
 	pause    *Budget
+	list     *[]*Budget // the latest of SetLimits
 
+	*queue // of those who wait; idle while nobody does
+}
+
+// A queue is what a line knows of those who wait. Most lines of a Transport have
+// nobody in them, and do without.
+type queue struct {
 	seq         uint64 // of the last to arrive
 	waiting     int
 	bounded     int     // of those waiting, how many have a last instant
@@ -70,11 +77,19 @@ type Line struct {
 	timerAt law.Time // law.Never: not armed
 }
 
+// idle is the queue of every line without one. Nobody writes to it.
+var idle = queue{timerAt: law.Never}
+
 // New returns an empty line without caps.
 func New() *Line {
-	l := &Line{epoch: time.Now(), timerAt: law.Never}
-	l.due.less, l.ready.less = byStart, byArrival
-	return l
+	return &Line{epoch: time.Now(), queue: &idle}
+}
+
+// open gives l a queue.
+func (l *Line) open() {
+	if l.queue == &idle {
+		l.queue = &queue{timerAt: law.Never, due: classHeap{less: byStart}, ready: classHeap{less: byArrival}}
+	}
 }
 
 // A Need is what a request takes from one budget. The needs of a request are
@@ -83,11 +98,15 @@ func New() *Line {
 type Need struct {
 	B      *Budget
 	Cost   int64
-	flying bool // a strict unit, not answered yet
+	flying bool     // a strict unit, not answered yet
+	at     law.Time // when it was taken
 }
 
 // An Ask is what a request needs to start, and how long it may wait for it.
 type Ask struct {
+	// List is what SetLimits returned, if the needs are of it. When it is no
+	// longer the latest, Enter returns ErrRetired.
+	List    *[]*Budget
 	Needs   []Need        // Enter writes to it; copied when the request waits
 	MaxWait time.Duration // the whole wait's budget; negative: none
 	NoSlot  bool          // it takes no in-flight slot
@@ -123,9 +142,13 @@ func (l *Line) lock() law.Time {
 	return l.last
 }
 
-// unlock ends what lock has begun. Where the only budget is one that can do
-// without the lock, and nobody waits, it does.
+// unlock ends what lock has begun. When nobody waits any more the queue goes.
+// Where the only budget is one that can then do without the lock, it does.
 func (l *Line) unlock() {
+	if l.queue != &idle && l.waiting == 0 && l.chain.first == nil {
+		l.arm(law.Never, 0)
+		l.queue = &idle
+	}
 	if q := l.quick.Load(); q != nil && l.waiting == 0 && l.chain.first == nil && l.pause.state.Recovered(l.last) {
 		if !q.Release(l.lone.state, l.last) {
 			l.renewQuick()
@@ -161,7 +184,7 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (Grant, *Refusal, error) {
 		return Grant{}, nil, err
 	}
 	now := l.lock()
-	if l.gone(a.Needs) {
+	if a.List != nil && a.List != l.list || l.gone(a.Needs) {
 		l.unlock()
 		return Grant{}, nil, ErrRetired
 	}
@@ -190,7 +213,7 @@ func (l *Line) tryStart(a *Ask, now law.Time) bool {
 	}
 	for i := range a.Needs {
 		n := &a.Needs[i]
-		n.flying = n.B.state.Take(now, n.Cost)
+		n.flying, n.at = n.B.state.Take(now, n.Cost), now
 		n.B.forget()
 	}
 	return true
@@ -234,20 +257,24 @@ func (l *Line) Undo(budgets []*Budget, at time.Duration) {
 	}
 }
 
-// Try is Enter for a request that does not wait, has no slot, and is sent at
+// Try is Enter for a request that does not wait, takes no slot, and is sent at
 // once. It reports whether the needs were taken.
-func (l *Line) Try(needs []Need) bool {
+func (l *Line) Try(a *Ask) (took bool, err error) {
 	now := l.lock()
 	defer l.unlock()
+	if a.List != nil && a.List != l.list || l.gone(a.Needs) {
+		return false, ErrRetired
+	}
+	a.NoSlot = true // and so behind nobody of its kind
 	if l.waiting > 0 {
 		l.dispatch(now)
 	}
 	if l.waiting > 0 {
-		if p := l.foresee(needs, true, now); !p.now(now) {
-			return false
+		if p := l.foresee(a.Needs, true, now); !p.now(now) {
+			return false, nil
 		}
 	}
-	return l.tryStart(&Ask{Needs: needs, NoSlot: true}, now)
+	return l.tryStart(a, now), nil
 }
 
 // join starts the request together with those who start at this instant
@@ -256,6 +283,7 @@ func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusa
 	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
 	l.dispatch(now)
 	if l.waiting == 0 && l.tryStart(a, now) {
+		l.open()
 		w := newWaiter(a, now)
 		w.slot = l.takeSlot(a)
 		w.start, w.state = now, started
@@ -273,6 +301,7 @@ func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusa
 		r.LineFull = true
 		return nil, r
 	}
+	l.open()
 	w := newWaiter(a, now)
 	w.by, w.byDeadline = by, byDeadline
 	l.seq++
@@ -306,8 +335,8 @@ func (l *Line) Release() {
 	l.dispatch(now)
 }
 
-// Sent tells the line that the next thing the caller does is to send: whoever
-// started after it at the same instant comes next.
+// Sent tells the line that the caller is about to send: whoever started after it
+// at the same instant comes next.
 func (l *Line) Sent(g *Grant) {
 	if g.w == nil {
 		return
@@ -315,6 +344,7 @@ func (l *Line) Sent(g *Grant) {
 	l.lock()
 	defer l.unlock()
 	l.chain.remove(g.w)
+	g.w = nil
 }
 
 // Cancel gives back a start that was not sent.
@@ -347,12 +377,13 @@ func (l *Line) Answered(needs []Need) time.Duration {
 	for i := range needs {
 		if n := &needs[i]; n.flying {
 			n.B.state.Answered(now, n.Cost)
+			law.Latency(n.B.state, now-n.at)
 			n.B.forget()
 			n.flying, strict = false, true
 		}
 	}
 	if strict {
-		l.answered(now)
+		l.answered(now, needs)
 	}
 	return time.Duration(now)
 }
@@ -413,7 +444,7 @@ func (l *Line) Delay(needs []Need, noSlot bool) *Refusal {
 	now := l.lock()
 	defer l.unlock()
 	l.dispatch(now)
-	if p := l.foresee(needs, noSlot, now); !p.now(now) {
+	if p := l.foresee(needs, noSlot && l.slots > 0, now); !p.now(now) {
 		return p.refusal(needs, now, false)
 	}
 	return nil

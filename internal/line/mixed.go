@@ -189,7 +189,7 @@ func (l *Line) removeMixed(w *waiter, now law.Time) {
 func (l *Line) replanMixed(now law.Time, needs []Need, worse bool) {
 	for _, n := range needs {
 		if worse && !n.B.planned().Feasible(n.B.state, now) {
-			l.replace(now, needs)
+			l.replace(now, needs, l.waiting, true)
 			return
 		}
 	}
@@ -238,13 +238,14 @@ func (l *Line) improve(now law.Time, needs []Need) {
 	}
 }
 
-// replace plans those anew who need one of the budgets of needs, after that
-// budget has become too small for what was planned. Nobody else moves.
-func (l *Line) replace(now law.Time, needs []Need) {
+// replace plans those anew who need one of the budgets of needs, the first most
+// of them, after what they were planned by has proved wrong. Nobody else moves.
+// With refuse, those who can no longer start in time are refused.
+func (l *Line) replace(now law.Time, needs []Need, most int, refuse bool) {
 	l.stamp++
 	l.touch(needs)
 	var moved []*waiter
-	for w := l.first; w != nil; w = w.next {
+	for w := l.first; w != nil && len(moved) < most; w = w.next {
 		if l.touched(w) {
 			l.unplan(w)
 			moved = append(moved, w)
@@ -252,7 +253,7 @@ func (l *Line) replace(now law.Time, needs []Need) {
 	}
 	for _, w := range moved {
 		p := l.searchAfter(w.ahead, w.needs, w.noSlot, now)
-		if p.at > w.by || p.at == law.Never {
+		if refuse && p.at > w.by || p.at == law.Never {
 			l.quit(w)
 			l.refuse(w, p, now)
 			continue

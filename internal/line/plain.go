@@ -312,9 +312,12 @@ func (l *Line) isPlanned(w *waiter) bool {
 
 // dispatch starts everybody who is due at now, and arms the timer for the next.
 func (l *Line) dispatch(now law.Time) {
-	if l.mixed {
+	switch {
+	case l.queue == &idle:
+		return
+	case l.mixed:
 		l.dispatchMixed(now)
-	} else if l.first != nil {
+	case l.first != nil:
 		l.dispatchPlain(now)
 	}
 	if l.first == nil {
@@ -383,6 +386,7 @@ func (l *Line) start(w *waiter, slot, now law.Time) {
 	planned := l.mixed || l.isPlanned(w)
 	for i := range w.needs {
 		n := &w.needs[i]
+		n.at = now
 		if planned {
 			n.flying = n.B.planned().Start(n.B.state, w.at, w.seq, n.Cost, slot, now)
 		} else {
@@ -437,16 +441,20 @@ func (l *Line) replan(now law.Time, needs []Need, worse bool) {
 			l.planAll(now, true)
 		}
 	}
-	l.lowered = false
+	if l.lowered {
+		l.lowered = false
+	}
 	l.dispatch(now)
 }
 
-// answered looks at those who wait for an answer.
-func (l *Line) answered(now law.Time) {
+// answered looks at those who wait for an answer, now that needs have theirs.
+func (l *Line) answered(now law.Time, needs []Need) {
 	switch {
 	case l.first == nil:
 	case l.mixed:
 		l.unpark(now)
+		// Starts were planned as if this answer came at once.
+		l.replace(now, needs, atOnce, false)
 	default:
 		l.dropPlan()
 	}
