@@ -1,14 +1,17 @@
-# make test      every test, under the race detector, and the quickstart
+# make test      every test, under the race detector, and the examples
 # make lint      gofmt, go mod tidy, go vet, staticcheck
 # make mutate    break every promise on purpose: its tests must notice; ONLY=NAME for one
 # make fuzz      every fuzz target for FUZZTIME
-# make bench     every benchmark, COUNT times, for benchstat
+# make bench     ours and the peers side by side; ROWS=REGEXP for some rows
+# make bench BENCH=REGEXP   benchmarks, COUNT times, for benchstat
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 
 GO       ?= go
-BENCH    ?= .
+ROWS     ?=
+PASSES   ?= 9
+BENCH    ?=
 COUNT    ?= 1
 ONLY     ?=
 FUZZTIME ?= 30s
@@ -28,7 +31,7 @@ test:
 	$(GO) test -race ./...
 	$(if $(ALLOC),$(GO) test -run Alloc $(ALLOC))
 	for dir in $(NESTED); do $(GO) -C $$dir test -race ./...; done
-	$(GO) run ./examples/quickstart
+	for dir in examples/*/; do $(GO) run ./$$dir; done
 
 lint: staticcheck := $(CURDIR)/.bin/staticcheck
 lint:
@@ -53,4 +56,8 @@ fuzz:
 	done
 
 bench:
+ifeq ($(BENCH),)
+	$(GO) -C bench run . -rows '$(ROWS)' -passes $(PASSES)
+else
 	for dir in . $(NESTED); do $(GO) -C $$dir test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...; done
+endif

@@ -1,0 +1,75 @@
+// Package headwaytest is for tests of programs that live under limits: of the
+// policies that they give to Headway, and of their own retries and imports. The
+// tests need no network and, in a bubble of testing/synctest, no time: an hour
+// of waiting passes at once, and every instant is exact.
+//
+// A [Vendor] plays the service: it enforces limits by its own clock, takes its
+// time, and fails as a script says. A [Recorder] remembers when requests
+// started, and its assertions say what must be true of that. A [Body] tells
+// whether it was read and closed, and [Idle] whether anybody is left in line.
+//
+// # A first test
+//
+// This one proves that a policy keeps five imports within what its vendor
+// allows, and wastes no time:
+//
+//	func TestPolicy(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			vendor := &headwaytest.Vendor{Limits: []limiter.Limit{limiter.PerSecond(2)}}
+//			rec := headwaytest.NewRecorder(vendor)
+//			transport, err := headway.NewTransport(rec, headway.Config{Policies: []headway.Policy{{
+//				Hosts:  []string{"api.example.com"},
+//				Limits: []limiter.Limit{limiter.PerSecond(2)},
+//			}}})
+//			if err != nil {
+//				t.Fatal(err)
+//			}
+//			client := &http.Client{Transport: transport}
+//
+//			var all sync.WaitGroup
+//			for i := range 5 {
+//				all.Go(func() {
+//					resp, err := client.Get(fmt.Sprintf("https://api.example.com/items/%d", i))
+//					if err != nil {
+//						t.Error(err)
+//						return
+//					}
+//					resp.Body.Close()
+//				})
+//				synctest.Wait() // until this one is in line, so that they come in order
+//			}
+//			all.Wait()
+//
+//			rec.StartedAt(t, 0, 0, time.Second, time.Second, 2*time.Second)
+//			rec.AtMost(t, 2, time.Second)
+//			rec.Before(t, headwaytest.Start{Path: "/items/2"}, headwaytest.Start{Path: "/items/3"})
+//			vendor.NoRefusals(t)
+//			headwaytest.Idle(t, transport)
+//		})
+//	}
+//
+// To see what a test fails with, change a number. t.Log(rec) shows the starts.
+//
+// # Failures
+//
+// Script decides what the vendor does about each arrival:
+//
+//	vendor.Script = func(a headwaytest.Arrival, r *headwaytest.Reply) {
+//		switch a.N {
+//		case 0:
+//			r.Status = http.StatusServiceUnavailable
+//			r.Header.Set("Retry-After", "7")
+//		case 1:
+//			r.Err = errors.New("connection reset")
+//		}
+//	}
+//
+// # In a bubble
+//
+// Make everything inside the bubble: transport, Vendor, Recorder. Time passes
+// only while all its goroutines wait, so that what happens between two waits
+// happens in one instant. Goroutines that run in one instant do so in any order:
+// where the order matters call [synctest.Wait] after each. A Vendor that hangs
+// needs a request whose context ends. There is no network in a bubble; for a
+// test with one, put the Vendor behind an httptest.Server, and time is real.
+package headwaytest
