@@ -59,7 +59,7 @@ func (q *Quota) visit(n int64) *visit {
 	if r == nil || (r.key != nil) != (q.key != "") {
 		return nil
 	}
-	v := &visit{t: q.t, route: &route{config: c, name: host, policy: c.policies[i]}}
+	v := &visit{t: q.t, route: route{config: c, name: host, policy: c.policies[i]}}
 	v.claims.add(claim{rule: r, key: q.key, cost: n})
 	return v
 }

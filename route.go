@@ -26,7 +26,12 @@ type route struct {
 // routes remembers routes by a hash of the host: a cache that may forget any.
 type routes struct {
 	seed  maphash.Seed // assigned once
-	slots atomic.Pointer[[]atomic.Pointer[route]]
+	slots atomic.Pointer[[]atomic.Pointer[cached]]
+}
+
+type cached struct {
+	route
+	used atomic.Bool // since another host last wanted the slot
 }
 
 // The cache grows from fewRoutes to mostRoutes when hosts share slots.
@@ -37,11 +42,11 @@ const (
 
 func (rs *routes) init() {
 	rs.seed = maphash.MakeSeed()
-	slots := make([]atomic.Pointer[route], fewRoutes)
+	slots := make([]atomic.Pointer[cached], fewRoutes)
 	rs.slots.Store(&slots)
 }
 
-func (rs *routes) slot(slots []atomic.Pointer[route], host string) *atomic.Pointer[route] {
+func (rs *routes) slot(slots []atomic.Pointer[cached], host string) *atomic.Pointer[cached] {
 	return &slots[maphash.String(rs.seed, host)&uint64(len(slots)-1)]
 }
 
@@ -51,61 +56,76 @@ func (rs *routes) find(c *config, u *url.URL) *route {
 	if r == nil || r.host != u.Host || r.config != c || r.scheme != u.Scheme {
 		return nil
 	}
-	return r
+	if !r.used.Load() {
+		r.used.Store(true)
+	}
+	return &r.route
 }
 
-// add remembers r. Another goroutine may add at the same time and win; what is
-// lost is found out again.
-func (rs *routes) add(r *route) {
+// place returns the slot for a route, or nil where another one is of more use.
+// Another goroutine may fill it at the same time and win; what is lost is found
+// out again.
+func (rs *routes) place(r *route) *atomic.Pointer[cached] {
 	slots := *rs.slots.Load()
-	if old := rs.slot(slots, r.host).Load(); old != nil && old.host != r.host && len(slots) < mostRoutes {
-		more := make([]atomic.Pointer[route], 4*len(slots))
+	slot := rs.slot(slots, r.host)
+	old := slot.Load()
+	if old != nil && old.host != r.host && len(slots) < mostRoutes {
+		more := make([]atomic.Pointer[cached], 4*len(slots))
 		for i := range slots {
 			if old := slots[i].Load(); old != nil {
 				rs.slot(more, old.host).Store(old)
 			}
 		}
-		slots = more
-		rs.slots.Store(&slots)
+		rs.slots.Store(&more)
+		slot = rs.slot(more, r.host)
+		old = slot.Load()
 	}
-	rs.slot(slots, r.host).Store(r)
+	if old != nil && old.host != r.host && old.config == r.config && old.used.Swap(false) {
+		return nil
+	}
+	return slot
 }
 
-// route returns the route of a URL, from the cache or from the tables. The site
-// of a new route is nil: visit.open finds it.
-func (t *Transport) route(u *url.URL) *route {
+// route returns the route of a URL, from the cache or found out. The site of the
+// latter is nil: visit.open finds it.
+func (t *Transport) route(u *url.URL) route {
 	c := t.config.Load()
 	if r := t.routes.find(c, u); r != nil {
-		return r
+		return *r
 	}
-	r := &route{config: c, scheme: u.Scheme, host: u.Host}
+	r := route{config: c, scheme: u.Scheme, host: u.Host}
 	name, i := c.hosts.lookup(u.Scheme, u.Host)
 	if r.name = name; i >= 0 {
 		r.policy = c.policies[i]
-	} else {
-		t.routes.add(r)
+	} else if slot := t.routes.place(&r); slot != nil {
+		slot.Store(&cached{route: r})
 	}
 	return r
 }
 
-// remember adds a route with its site to the cache, unless it is a Quota's, or
+// remember puts a route into the cache with its site, unless it is a Quota's, or
 // to the overflow entry, which a host leaves as soon as there is room.
-func (t *Transport) remember(r route, s *site) {
+func (t *Transport) remember(r *route, s *site) {
 	if r.host == "" || s.host == "" && !r.policy.Shared {
 		return
 	}
-	r.site, r.budgets = s, nil
+	slot := t.routes.place(r)
+	if slot == nil {
+		return
+	}
+	c := &cached{route: *r}
+	c.site, c.budgets = s, nil
 	uniform := t.observer == nil
 	for i := 0; uniform && i < len(r.policy.rules); i++ {
 		uniform = r.policy.rules[i].uniform()
 	}
 	if uniform {
-		r.budgets = make([]*line.Budget, len(r.policy.rules))
+		c.budgets = make([]*line.Budget, len(r.policy.rules))
 		for i := range r.policy.rules {
-			r.budgets[i], _ = t.table.budget(s, nil, &r.policy.rules[i], "")
+			c.budgets[i], _ = t.table.budget(s, nil, &r.policy.rules[i], "")
 		}
 	}
-	t.routes.add(&r)
+	slot.Store(c)
 }
 
 // start takes what every request takes, if it can start at once and ctx does not

@@ -95,15 +95,14 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil || call.Bypass { // the base transport has an error for no URL
 		return t.base.RoundTrip(req)
 	}
-	r := t.route(req.URL)
-	switch {
-	case r.policy == nil:
-		return t.base.RoundTrip(req)
-	case r.budgets != nil && call == Call{} && ctx.Err() == nil && r.start(ctx):
+	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && call == (Call{}) && ctx.Err() == nil && r.start(ctx) {
 		// Most requests: nothing to wait for, and nothing to do afterwards.
 		return oneOf(t.base.RoundTrip(req))
 	}
-	v := visit{t: t, req: req, route: r}
+	v := visit{t: t, req: req, route: t.route(req.URL)}
+	if v.policy == nil {
+		return t.base.RoundTrip(req)
+	}
 	return v.run(call)
 }
 

@@ -15,7 +15,7 @@ import (
 type visit struct {
 	t   *Transport
 	req *http.Request
-	*route
+	route
 	site  *site // the route's, or its successor
 	grant line.Grant
 
@@ -100,7 +100,7 @@ func (v *visit) open(ctx context.Context) {
 	site, news := v.route.site, false
 	if site == nil || v.site != nil { // not known yet, or forgotten meanwhile
 		site, news = v.t.table.site(v.policy, v.name)
-		v.t.remember(*v.route, site)
+		v.t.remember(&v.route, site)
 	}
 	site.touch()
 	v.site = site

@@ -165,7 +165,7 @@ func (p *Plan) Start(st State, at Time, seq uint64, cost int64, slot, now Time) 
 		f.at--
 		f.log += w.head + w.len - before
 	}
-	p.valid = !strict
+	p.valid = !strict && slot == at // else it counted from another time
 	p.cut(i)
 	return strict
 }

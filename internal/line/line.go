@@ -44,6 +44,7 @@ type Line struct {
 	inFlight int
 	walls    []*Budget // those that follow the wall clock
 	retired  bool      // forgotten; see Budget
+	stamp    uint64    // marks the budgets that a replan has touched; never the same twice
 	strict   bool      // some budget is, or was
 	lone     *Budget   // the only one, but for pause, if quick is not nil
 	pause    *Budget
@@ -70,7 +71,6 @@ type queue struct {
 	due       classHeap // mixed: by the planned start of each class's first
 	ready     classHeap // mixed: due, but waiting for a slot, by order of arrival
 	parked    []*class  // mixed: due, but waiting for an answer
-	stamp     uint64    // marks the budgets that a replan has touched
 
 	chain   chain // started, but not handed over to the base yet
 	timer   *time.Timer
@@ -292,6 +292,11 @@ func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusa
 		return w, nil
 	}
 	by, byDeadline := lastInstant(ctx, l.epoch, now, a.MaxWait)
+	if by == forever && l.needNotPlan(a) {
+		w := newWaiter(a, now)
+		l.add(w, nil)
+		return w, nil
+	}
 	p := l.foresee(a.Needs, a.NoSlot, now)
 	switch {
 	case p.at == law.Never, p.at > by, by <= now && !p.now(now):
@@ -304,18 +309,33 @@ func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusa
 	l.open()
 	w := newWaiter(a, now)
 	w.by, w.byDeadline = by, byDeadline
-	l.seq++
-	w.seq = l.seq
-	l.add(w, p)
+	l.add(w, &p)
 	l.dispatch(now)
 	return w, nil
 }
+
+// needNotPlan reports whether a request that waits as long as it takes can stand
+// at the end of a plain line without a planned start, until somebody asks.
+func (l *Line) needNotPlan(a *Ask) bool {
+	if l.waiting == 0 || l.mixed || l.max > 0 && l.waiting >= l.max || !l.plain.is(a.Needs, a.NoSlot) {
+		return false
+	}
+	for i := range a.Needs {
+		if a.Needs[i].Cost > a.Needs[i].B.max {
+			return false
+		}
+	}
+	return true
+}
+
+// forever is the last instant of a wait without bounds.
+const forever = law.Never - 1
 
 // lastInstant returns the last instant at which a request that arrives now may
 // start, and whether the context's deadline sets it. A wait budget includes its
 // last instant, a deadline does not.
 func lastInstant(ctx context.Context, epoch time.Time, now law.Time, maxWait time.Duration) (by law.Time, byDeadline bool) {
-	by = law.Never - 1
+	by = forever
 	if maxWait >= 0 && int64(maxWait) < by-now {
 		by = now + int64(maxWait)
 	}
@@ -373,17 +393,19 @@ func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, now law.Time) {
 func (l *Line) Answered(needs []Need) time.Duration {
 	now := l.lock()
 	defer l.unlock()
+	l.stamp++ // marks the budgets with an answer
 	strict := false
 	for i := range needs {
 		if n := &needs[i]; n.flying {
 			n.B.state.Answered(now, n.Cost)
 			law.Latency(n.B.state, now-n.at)
 			n.B.forget()
+			n.B.stamp = l.stamp
 			n.flying, strict = false, true
 		}
 	}
 	if strict {
-		l.answered(now, needs)
+		l.answered(now)
 	}
 	return time.Duration(now)
 }

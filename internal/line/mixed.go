@@ -189,7 +189,9 @@ func (l *Line) removeMixed(w *waiter, now law.Time) {
 func (l *Line) replanMixed(now law.Time, needs []Need, worse bool) {
 	for _, n := range needs {
 		if worse && !n.B.planned().Feasible(n.B.state, now) {
-			l.replace(now, needs, l.waiting, true)
+			l.stamp++
+			l.touch(needs)
+			l.replace(now, l.waiting, true)
 			return
 		}
 	}
@@ -238,12 +240,10 @@ func (l *Line) improve(now law.Time, needs []Need) {
 	}
 }
 
-// replace plans those anew who need one of the budgets of needs, the first most
-// of them, after what they were planned by has proved wrong. Nobody else moves.
+// replace plans those anew who need one of the budgets that are marked, the
+// first most of them, after what they were planned by has proved wrong. Nobody else moves.
 // With refuse, those who can no longer start in time are refused.
-func (l *Line) replace(now law.Time, needs []Need, most int, refuse bool) {
-	l.stamp++
-	l.touch(needs)
+func (l *Line) replace(now law.Time, most int, refuse bool) {
 	var moved []*waiter
 	for w := l.first; w != nil && len(moved) < most; w = w.next {
 		if l.touched(w) {

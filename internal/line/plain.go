@@ -160,9 +160,11 @@ func (l *Line) classOf(needs []Need, noSlot bool) *class {
 	return nil
 }
 
-// add puts w at the end of the line, with the start that foresee gave.
-func (l *Line) add(w *waiter, p foresight) {
-	w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
+// add puts w at the end of the line, with the start that foresee gave, or
+// without one.
+func (l *Line) add(w *waiter, p *foresight) {
+	l.seq++
+	w.seq = l.seq
 	c := l.classOf(w.needs, w.noSlot)
 	if c == nil {
 		c = l.newClass(w)
@@ -175,7 +177,12 @@ func (l *Line) add(w *waiter, p foresight) {
 	l.tail = w
 	l.count(w, 1)
 	c.push(w)
-	l.plan(w)
+	if p != nil {
+		w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
+		l.plan(w)
+	} else if l.unplanned == nil {
+		l.unplanned = w
+	}
 	if l.mixed && c.first == w {
 		l.due.push(c)
 	}
@@ -185,7 +192,7 @@ func (l *Line) add(w *waiter, p foresight) {
 // count keeps the numbers of those waiting.
 func (l *Line) count(w *waiter, n int) {
 	l.waiting += n
-	if w.by < law.Never-1 {
+	if w.by < forever {
 		l.bounded += n
 	}
 	if w.noSlot {
@@ -199,7 +206,7 @@ func (l *Line) count(w *waiter, n int) {
 // limitWait arms the timer that ends w's wait where laws alone cannot foretell
 // that it fits into its budget. Deadlines are the context's to end.
 func (l *Line) limitWait(w *waiter) {
-	if w.timer != nil || w.byDeadline || w.by == law.Never-1 {
+	if w.timer != nil || w.byDeadline || w.by == forever {
 		return
 	}
 	unknown := l.slots > 0 // its own, or that of one who takes what it needs
@@ -391,6 +398,7 @@ func (l *Line) start(w *waiter, slot, now law.Time) {
 			n.flying = n.B.planned().Start(n.B.state, w.at, w.seq, n.Cost, slot, now)
 		} else {
 			n.flying = law.TakeLate(n.B.state, slot, now, n.Cost)
+			n.B.forget()
 		}
 	}
 	l.unlink(w)
@@ -447,14 +455,15 @@ func (l *Line) replan(now law.Time, needs []Need, worse bool) {
 	l.dispatch(now)
 }
 
-// answered looks at those who wait for an answer, now that needs have theirs.
-func (l *Line) answered(now law.Time, needs []Need) {
+// answered looks at those who wait for an answer, now that the budgets that are
+// marked have one.
+func (l *Line) answered(now law.Time) {
 	switch {
 	case l.first == nil:
 	case l.mixed:
 		l.unpark(now)
 		// Starts were planned as if this answer came at once.
-		l.replace(now, needs, atOnce, false)
+		l.replace(now, atOnce, false)
 	default:
 		l.dropPlan()
 	}

@@ -58,7 +58,7 @@ type waiter struct {
 	ahead, after *waiter // in its class
 	class        *class
 	needs        []Need
-	one          [1]Need // needs' memory where there is one
+	few          [2]Need // needs' memory where there are few
 	seq          uint64
 	state        state
 	noSlot       bool // it takes no slot
@@ -78,8 +78,8 @@ type waiter struct {
 }
 
 func newWaiter(a *Ask, now law.Time) *waiter {
-	w := &waiter{arrived: now, noSlot: a.NoSlot, by: law.Never - 1, ready: make(chan struct{}, 1)}
-	w.needs = append(w.one[:0:1], a.Needs...)
+	w := &waiter{arrived: now, noSlot: a.NoSlot, by: forever, ready: make(chan struct{}, 1)}
+	w.needs = append(w.few[:0:len(w.few)], a.Needs...)
 	return w
 }
 
