@@ -34,10 +34,11 @@ type cached struct {
 	used atomic.Bool // since another host last wanted the slot
 }
 
-// The cache grows from fewRoutes to mostRoutes when hosts share slots.
+// The cache grows from fewRoutes to mostRoutes when hosts want the same slots. A
+// host has two: one that its hash gives, and that one's neighbour.
 const (
 	fewRoutes  = 64
-	mostRoutes = 1 << 12
+	mostRoutes = 1 << 13
 )
 
 func (rs *routes) init() {
@@ -46,13 +47,18 @@ func (rs *routes) init() {
 	rs.slots.Store(&slots)
 }
 
-func (rs *routes) slot(slots []atomic.Pointer[cached], host string) *atomic.Pointer[cached] {
-	return &slots[maphash.String(rs.seed, host)&uint64(len(slots)-1)]
+func (rs *routes) pair(slots []atomic.Pointer[cached], host string) (first, second *atomic.Pointer[cached]) {
+	i := maphash.String(rs.seed, host) & uint64(len(slots)-1)
+	return &slots[i], &slots[i^1]
 }
 
 // find returns the route of u under c, or nil.
 func (rs *routes) find(c *config, u *url.URL) *route {
-	r := rs.slot(*rs.slots.Load(), u.Host).Load()
+	first, second := rs.pair(*rs.slots.Load(), u.Host)
+	r := first.Load()
+	if r == nil || r.host != u.Host {
+		r = second.Load()
+	}
 	if r == nil || r.host != u.Host || r.config != c || r.scheme != u.Scheme {
 		return nil
 	}
@@ -62,28 +68,43 @@ func (rs *routes) find(c *config, u *url.URL) *route {
 	return &r.route
 }
 
-// place returns the slot for a route, or nil where another one is of more use.
+// place returns the slot for a route, or nil where others are of more use.
 // Another goroutine may fill it at the same time and win; what is lost is found
 // out again.
 func (rs *routes) place(r *route) *atomic.Pointer[cached] {
-	slots := *rs.slots.Load()
-	slot := rs.slot(slots, r.host)
-	old := slot.Load()
-	if old != nil && old.host != r.host && len(slots) < mostRoutes {
-		more := make([]atomic.Pointer[cached], 4*len(slots))
-		for i := range slots {
-			if old := slots[i].Load(); old != nil {
-				rs.slot(more, old.host).Store(old)
-			}
+	for slots := *rs.slots.Load(); ; {
+		first, second := rs.pair(slots, r.host)
+		a, b := first.Load(), second.Load()
+		switch {
+		case a == nil || a.host == r.host || a.config != r.config:
+			return first
+		case b == nil || b.host == r.host || b.config != r.config:
+			return second
+		case len(slots) < mostRoutes:
+			slots = rs.grow(slots)
+		case !a.used.Swap(false):
+			return first
+		case !b.used.Swap(false):
+			return second
+		default:
+			return nil
 		}
-		rs.slots.Store(&more)
-		slot = rs.slot(more, r.host)
-		old = slot.Load()
 	}
-	if old != nil && old.host != r.host && old.config == r.config && old.used.Swap(false) {
-		return nil
+}
+
+func (rs *routes) grow(slots []atomic.Pointer[cached]) []atomic.Pointer[cached] {
+	more := make([]atomic.Pointer[cached], 2*len(slots))
+	for i := range slots {
+		if old := slots[i].Load(); old != nil {
+			first, second := rs.pair(more, old.host)
+			if first.Load() != nil {
+				first = second
+			}
+			first.Store(old)
+		}
 	}
-	return slot
+	rs.slots.Store(&more)
+	return more
 }
 
 // route returns the route of a URL, from the cache or found out. The site of the

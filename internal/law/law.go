@@ -128,6 +128,25 @@ func (open) Recovered(Time) bool                      { return true }
 func (open) history(Time) []Entry                     { return nil }
 func (open) simulate(Time) sim                        { return sim{} }
 
+// Admit takes cost units at now if they fit, and reports whether it did. The law
+// is not strict.
+func Admit(st State, now Time, cost int64) bool {
+	if w, ok := st.(*window); ok { // the default law, without the way through the interface
+		w.expire(now)
+		if w.sum > w.n-cost {
+			return false
+		}
+		w.push(now, cost)
+		return true
+	}
+	at, _ := st.Earliest(now, now, cost)
+	if at > now {
+		return false
+	}
+	st.Take(now, cost)
+	return true
+}
+
 // Latency tells a strict law how long an answer took. Planned starts under such
 // a law are guesses, as if every answer came at once: when a Plan asks whether a
 // further start makes one impossible, that one may come later by the latency.

@@ -68,7 +68,7 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[
 	}
 	pause.state.(*law.Pace).SetLimits(limits...)
 	l.quick.Store(nil)
-	if l.pause = pause; len(limits) == 1 {
+	if l.lone, l.pause = nil, pause; len(limits) == 1 {
 		l.lone = list[0]
 		l.quick.Store(law.NewQuick(l.lone.state, now))
 	}

@@ -46,7 +46,7 @@ type Line struct {
 	retired  bool      // forgotten; see Budget
 	stamp    uint64    // marks the budgets that a replan has touched; never the same twice
 	strict   bool      // some budget is, or was
-	lone     *Budget   // the only one, but for pause, if quick is not nil
+	lone     *Budget   // the only one but for pause, or nil
 	pause    *Budget
 	list     *[]*Budget // the latest of SetLimits
 
@@ -145,8 +145,7 @@ func (l *Line) lock() law.Time {
 // unlock ends what lock has begun. When nobody waits any more the queue goes.
 // Where the only budget is one that can then do without the lock, it does.
 func (l *Line) unlock() {
-	if l.queue != &idle && l.waiting == 0 && l.chain.first == nil {
-		l.arm(law.Never, 0)
+	if l.queue != &idle && l.waiting == 0 && l.chain.first == nil && l.timerAt == law.Never {
 		l.queue = &idle
 	}
 	if q := l.quick.Load(); q != nil && l.waiting == 0 && l.chain.first == nil && l.pause.state.Recovered(l.last) {
@@ -165,14 +164,23 @@ func (l *Line) renewQuick() {
 	l.quick.Store(q)
 }
 
-// Quick takes n units if they fit, and reports whether it did, without the lock
-// where that can be. ok is false where Try or Enter has to decide.
+// Quick takes n units if they fit, and reports whether it did, by the shortest
+// way for a lone budget: without the lock where that can be. ok is false where
+// Try or Enter has to decide.
 func (l *Line) Quick(n int64) (took, ok bool) {
-	q := l.quick.Load()
-	if q == nil {
-		return false, false
+	if q := l.quick.Load(); q != nil {
+		return q.Try(int64(time.Since(l.epoch)), n)
 	}
-	return q.Try(int64(time.Since(l.epoch)), n)
+	l.mu.Lock()
+	if l.lone != nil && l.waiting == 0 && l.chain.first == nil && len(l.walls) == 0 {
+		l.last = max(l.last, int64(time.Since(l.epoch)))
+		if ok = l.pause.state.Recovered(l.last); ok {
+			took = law.Admit(l.lone.state, l.last, n)
+			l.lone.forget()
+		}
+	}
+	l.mu.Unlock()
+	return took, ok
 }
 
 // Enter waits until the request may start and takes what it needs, refuses it
