@@ -20,7 +20,9 @@
 //     before it need.
 //  4. Does it fit? When that is past its wait budget, at or past the context's
 //     deadline, past the line's cap, or never, it is refused now, by a
-//     *ThrottledError with the true time. No request waits in vain.
+//     *ThrottledError with the true time. Where only an
+//     answer can tell, the time is a lower bound, and the request waits until
+//     its wait budget or its context is over.
 //  5. One wait. It stands in line once, for everything together. Whenever
 //     something changes, those in line move up; nobody is moved back by it,
 //     unless a limit was lowered or budget was spent elsewhere. A request may

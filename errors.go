@@ -15,9 +15,10 @@ var (
 	ErrKey = errors.New("headway: no key")
 )
 
-// A ThrottledError says that a request was refused on this side, at once: it
-// could not start within its wait budget, before its context's deadline, within
-// the line's cap, or ever. Nothing was sent and nothing taken. The embedded
+// A ThrottledError says that a request was refused on this side: it could not
+// start within its wait budget, before its context's deadline, within the line's
+// cap, or ever. That was said at once, unless only an answer could tell; then it
+// waited as long as its budget was. Nothing was sent and nothing taken. The embedded
 // Refusal has the reason and the time until it could have started.
 //
 // errors.Is(err, context.DeadlineExceeded) and Timeout hold when the deadline

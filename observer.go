@@ -31,7 +31,7 @@ type EventKind uint8
 const (
 	// EventStart: a request was granted and is about to be sent.
 	EventStart EventKind = iota + 1
-	// EventRefused: a request was told at once that it cannot start in time.
+	// EventRefused: a request was told that it cannot start in time.
 	EventRefused
 	// EventCanceled: a request gave up while it waited, as its context ended.
 	EventCanceled

@@ -31,8 +31,8 @@ type Policy struct {
 	// URLs use, an IPv6 address in the spelling that they use. A pattern may
 	// stand in one policy only.
 	Hosts []string
-	// Shared makes the policy's hosts spend one budget, stand in one line and
-	// share pauses, as if they were one host.
+	// Shared makes the policy's hosts spend one budget and stand in one line, as
+	// if they were one host.
 	Shared bool
 	// Limits apply to every request. Each is a rule without a key, named by its
 	// text, such as "50/1s". A request costs each of them Call.Cost units, or 1.
@@ -42,18 +42,21 @@ type Policy struct {
 	// room.
 	Rules []Rule
 	// MaxWait bounds the time that a request may wait in line, all reasons
-	// together. A request that would wait longer is refused at once. Zero means
-	// as long as its context allows; NoWait never; OneWindow the longest period
-	// of the limits that apply to it, at most 5 s. A wait of exactly MaxWait
-	// fits. Call.MaxWait overrides it.
+	// together: its wait budget. A request that would wait longer is refused at
+	// once. Where nobody can tell how long, for a slot under MaxInFlight or a
+	// Strict unit in flight, it waits, and is refused when MaxWait is over. A
+	// wait of exactly MaxWait fits. Zero means as long as the request's context
+	// allows; NoWait never; OneWindow the longest period of the limits that apply
+	// to it, at most 5 s. Call.MaxWait overrides it.
 	MaxWait time.Duration
 	// MaxWaiting is the most requests that may stand in one line. The one past
 	// it is refused at once. Zero means 10,000.
 	MaxWaiting int
 	// MaxInFlight is the most requests that may be in flight at one time. A
 	// request is in flight from its start until its response body is read to
-	// its end or closed, its context ends, or the body is garbage. Zero means no
-	// cap.
+	// its end or closed, its context ends, or the body is garbage. Who will hold
+	// the slots at a later time nobody knows, so that under a cap every wait that
+	// is told is a lower bound (AtLeast). Zero means no cap.
 	MaxInFlight int
 	// Answer is what a refused request gets: an error, or a local response.
 	// Zero is AnswerError.
@@ -87,8 +90,8 @@ type Rule struct {
 	// change the request or read its body.
 	Key func(*http.Request) (string, error)
 	// Cost says how many units a request takes. Nil means 1; FromCallCost takes
-	// it from the Call. A cost of 0 takes nothing and waits only for pauses and
-	// slots. A negative cost is an error. Cost runs as Key does.
+	// it from the Call. A cost of 0 takes nothing and waits only for a slot. A
+	// negative cost is an error. Cost runs as Key does.
 	Cost func(*http.Request) (int64, error)
 	// Settle reads the true cost of a request from its response's headers. What
 	// was taken too much comes back at once, and what was too little is a debt.
@@ -105,12 +108,12 @@ const (
 	AnswerError Answer = iota
 	// AnswerResponse returns a response with status 429, made on the spot, for
 	// callers that retry on every error but understand a 429. It carries
-	// Retry-After in whole seconds, rounded up and absent when waiting does not
+	// Retry-After in whole seconds, rounded up, at least 1, and absent when waiting does not
 	// help, a body of the form
 	//
 	//	{"error":{"type":"rate_limit_error","code":"rate_limit","message":…},"retry_after":seconds}
 	//
-	// and the header Headway-Refused with the reason, which no server sends.
+	// and the header Headway-Refused with the reason's String, which no server sends.
 	// Only refusals are answered so: a context that ends or a key that cannot be
 	// resolved remains an error.
 	AnswerResponse

@@ -22,7 +22,9 @@ type Quota struct {
 
 // Quota returns the budget of a rule at a host, by the rule's name, or a Limit's
 // text such as "50/1s". key says whose budget it is where the rule has a Key,
-// and is empty where it has none. The host may have a port; 443 is that of
+// and is empty where it has none. A Limit's text is its name: once SetPolicies
+// changes it, the Quota does nothing, so use a Rule for a budget whose limit may
+// change. The host may have a port; 443 is that of
 // https, 80 that of http. The error says what does not exist.
 func (t *Transport) Quota(host, rule, key string) (*Quota, error) {
 	q := &Quota{t: t, scheme: "https", host: host, rule: rule, key: key}
@@ -46,6 +48,14 @@ func (t *Transport) Quota(host, rule, key string) (*Quota, error) {
 	}
 	return q, nil
 }
+
+// String returns the rule, the host and the key's digest.
+func (q *Quota) String() string {
+	return fmt.Sprintf("quota of rule %q at %s for %q", q.rule, q.host, q.t.digestOf(q.key))
+}
+
+// GoString is String: no form of printing shows the key.
+func (q *Quota) GoString() string { return q.String() }
 
 // visit returns a visit that claims n units of q, or nil where its rule is no
 // more.
@@ -83,7 +93,8 @@ func (q *Quota) Spend(n int64) {
 
 // Wait takes n units as soon as its turn comes, in the same line as the requests
 // that need this budget, within the policy's wait budget or that of the Call in
-// ctx. It takes no in-flight slot. Its errors are those of RoundTrip.
+// ctx. It takes no in-flight slot. Its errors
+// are those of RoundTrip under AnswerError. A negative n is an error.
 func (q *Quota) Wait(ctx context.Context, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("headway: quota: the cost is %d; it must be 0 or more, and Spend gives units back", n)
@@ -118,7 +129,8 @@ func (q *Quota) Remaining() int64 {
 }
 
 // Delay returns how long a Wait for n units that comes now would take: zero if
-// it would not wait, limiter.Never if it can never have them. It takes nothing.
+// it would not wait, limiter.Never if it can never have them or n is negative. It
+// takes nothing.
 func (q *Quota) Delay(n int64) time.Duration {
 	if n < 0 {
 		return limiter.Never

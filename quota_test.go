@@ -3,6 +3,7 @@ package headway_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -424,4 +425,24 @@ func TestS53_RequestsAndTokens(t *testing.T) {
 		s.wantRemaining(s.quota("api.test", "tokens", ""), 10)
 		s.wantStarts("A@0s B@1m0s")
 	})
+}
+
+// S13: a quota shows its key's digest only, however it is printed.
+func TestS13_QuotaPrintsNoKey(t *testing.T) {
+	rt, err := headway.NewTransport(nil, headway.Config{Policies: []headway.Policy{{
+		Hosts: []string{"api.test"},
+		Rules: []headway.Rule{{Name: "tenant", Limit: limiter.PerSecond(1), Key: headway.FromCallKey}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := rt.Quota("api.test", "tenant", "open sesame")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []string{"%v", "%+v", "%#v", "%s"} {
+		if got := fmt.Sprintf(form, q); strings.Contains(got, "sesame") || !strings.Contains(got, "tenant") {
+			t.Errorf("%s: got %q", form, got)
+		}
+	}
 }

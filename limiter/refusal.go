@@ -8,7 +8,7 @@ type Reason uint8
 const (
 	// ReasonLimit: a limit had no room in time.
 	ReasonLimit Reason = iota + 1
-	// ReasonPause: the server asked us not to come back yet.
+	// ReasonPause: PauseUntil holds everybody.
 	ReasonPause
 	// ReasonInFlight: as many requests as are allowed are in flight.
 	ReasonInFlight
@@ -36,7 +36,7 @@ type Refusal struct {
 	// Reason says what held it up the longest.
 	Reason Reason
 	// RetryAfter is how long from now it would have had to wait; Never when it
-	// can never start.
+	// can never start. With AtLeast it may be 0: so come back with patience.
 	RetryAfter time.Duration
 	// AtLeast says that RetryAfter is a lower bound: the wait depends on an
 	// answer that nobody can foretell.
@@ -53,7 +53,7 @@ func (r *Refusal) Error() string {
 	case ReasonLimit:
 		s += "the limit has no room yet"
 	case ReasonPause:
-		s += "paused at the server's wish"
+		s += "everybody is paused"
 	case ReasonInFlight:
 		s += "too many requests are in flight"
 	case ReasonLineFull:
@@ -68,6 +68,8 @@ func (r *Refusal) Error() string {
 	switch {
 	case r.RetryAfter == Never:
 		s += ", now or later"
+	case r.AtLeast && r.RetryAfter == 0:
+		s += ", and nobody can tell when it could start"
 	case r.AtLeast:
 		s += ", could start in " + r.RetryAfter.String() + " at the earliest"
 	default:

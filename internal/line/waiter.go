@@ -124,7 +124,8 @@ func (l *Line) expire(w *waiter) {
 	if !w.atLeast && !w.late && w.at <= w.by {
 		return // the timers are late, not the line: what was promised is kept
 	}
-	p := foresight{w.at, true, w.bind}
+	p := l.real(w.needs, now, now) // no law: then it is a slot
+	p.atLeast = true
 	l.remove(w, now)
 	l.refuse(w, p, now)
 }
