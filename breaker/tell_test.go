@@ -1,0 +1,164 @@
+package breaker_test
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headway-go/headway/breaker"
+)
+
+func TestS77_ACallbackMayUseTheBreaker(t *testing.T) {
+	var b *breaker.Breaker
+	var told []breaker.State
+	depth := 0
+	b = newBreaker(t, breaker.Config{Failures: 1}, func(c breaker.Change) {
+		depth++
+		if depth > 1 {
+			t.Error("told while it was being told")
+		}
+		told = append(told, c.To)
+		b.State()
+		b.Closed()
+		b.Delay(c.At)
+		b.Cause()
+		b.Allowance()
+		b.Clean(c.At)
+		b.Tell()
+		if len(told) < 6 {
+			// The callback changes it on: told when it has returned, in order.
+			switch c.To {
+			case breaker.Open:
+				b.Close(c.At)
+			case breaker.Closed:
+				b.Trip(nil, 0, c.At)
+			}
+		}
+		depth--
+	})
+	call(t, b, t0, failure)
+	open, closed := breaker.Open, breaker.Closed
+	if want := []breaker.State{open, closed, open, closed, open, closed}; !slices.Equal(told, want) {
+		t.Errorf("told of %v, want %v", told, want)
+	}
+}
+
+func TestS77_CallbacksComeInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// A slow callback, and changes by many goroutines meanwhile.
+		var told []breaker.Change
+		b := newBreaker(t, breaker.Config{Failures: 1}, func(c breaker.Change) {
+			time.Sleep(time.Second)
+			told = append(told, c) // nobody else: there is one teller at a time
+		})
+		var group sync.WaitGroup
+		for n := range 100 {
+			group.Go(func() {
+				time.Sleep(time.Duration(n) * time.Millisecond)
+				if n%2 == 0 {
+					b.Trip(nil, 0, time.Now())
+				} else {
+					b.Close(time.Now())
+				}
+			})
+		}
+		start := time.Now()
+		group.Wait()
+		if len(told) != 100 {
+			t.Fatalf("told of %d changes, want 100", len(told))
+		}
+		for n, c := range told {
+			to := breaker.State(1 - n%2)
+			if c.From != 1-to || c.To != to || c.At.Sub(start) != time.Duration(n)*time.Millisecond {
+				t.Errorf("%d: told %+v", n, c)
+			}
+		}
+	})
+}
+
+func TestS77_ACallbackThatPanicsWedgesNothing(t *testing.T) {
+	for name, end := range map[string]func(){
+		"panic":  func() { panic("callback") },
+		"Goexit": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []breaker.State
+			b := newBreaker(t, breaker.Config{Failures: 1}, func(c breaker.Change) {
+				told = append(told, c.To)
+				end()
+			})
+			// in runs f, and reports whether it came to its end.
+			in := func(f func()) (returned bool) {
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					defer func() { recover() }()
+					f()
+					returned = true
+				}()
+				<-done
+				return returned
+			}
+
+			ticket := take(t, b, t0)
+			if in(func() { b.Record(ticket, failure, t0) }) {
+				t.Error("the caller did not hear of it")
+			}
+			want(t, b, t0, breaker.Open, 5*time.Second)
+
+			// Take does not call back, whatever the callback does.
+			now := t0.Add(5 * time.Second)
+			probe := take(t, b, now)
+			want(t, b, now, breaker.HalfOpen, 30*time.Second)
+
+			// Two are told here; each of them ends the goroutine, both are told.
+			if in(func() { b.Record(probe, success, now) }) {
+				t.Error("the caller did not hear of it")
+			}
+			want(t, b, now, breaker.Closed, 0)
+			if want := []breaker.State{breaker.Open, breaker.HalfOpen, breaker.Closed}; !slices.Equal(told, want) {
+				t.Errorf("told of %v, want %v", told, want)
+			}
+			if !in(func() { b.Tell() }) {
+				t.Error("something was left to tell")
+			}
+		})
+	}
+}
+
+// TestTakeNeverCallsBack: a lock may be held around it that the callback wants.
+func TestTakeNeverCallsBack(t *testing.T) {
+	var line sync.Mutex
+	var told []breaker.State
+	b := newBreaker(t, breaker.Config{Failures: 1}, func(c breaker.Change) {
+		line.Lock()
+		defer line.Unlock()
+		told = append(told, c.To)
+	})
+	call(t, b, t0, failure)
+
+	now := t0.Add(5 * time.Second)
+	line.Lock()
+	ticket := take(t, b, now)
+	b.Return(ticket)
+	ticket = take(t, b, now)
+	b.State()
+	b.Delay(now)
+	b.Cause()
+	b.Clean(now)
+	line.Unlock()
+	if len(told) != 1 {
+		t.Errorf("told of %v under the lock", told[1:])
+	}
+	b.Tell()
+	if len(told) != 2 || told[1] != breaker.HalfOpen {
+		t.Errorf("told of %v, want half-open too", told)
+	}
+	b.Record(ticket, success, now)
+	if len(told) != 3 || told[2] != breaker.Closed {
+		t.Errorf("told of %v, want closed too", told)
+	}
+}

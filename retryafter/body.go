@@ -1,0 +1,306 @@
+package retryafter
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// bodies says which refusals a dialect's body tells.
+type bodies uint8
+
+const (
+	bodyGitHub bodies = 1 << iota
+	bodyGoogle
+	bodyOpenAI
+	bodyAWS
+)
+
+// maxBody is how much of a body is looked at.
+const maxBody = 4 << 10
+
+// bodied is a built-in dialect that reads bodies.
+type bodied struct{ *builtin }
+
+// ReadBody implements [BodyDialect].
+func (b bodied) ReadBody(status int, h http.Header, prefix []byte, now time.Time) (Signal, bool) {
+	s, _ := b.Read(status, h, now)
+	return s, s.readBody(b.body, status, prefix)
+}
+
+// NeedsBody reports whether the first 4 KiB of the body should be handed to
+// ReadBody: whether the response is a refusal, its body is no stream, and one of
+// the dialects may tell a throttle by it. It is never true for a success.
+func (r *Reader) NeedsBody(status int, h http.Header) bool {
+	switch status {
+	case http.StatusBadRequest: // ThrottlingException, and everything that is wrong with a request
+		if r.bodies()&bodyAWS == 0 || r.unsure() {
+			return false
+		}
+	case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	default:
+		return false
+	}
+	if r.bodies() == 0 && !r.customBodies() {
+		return false
+	}
+	return textual(h)
+}
+
+// ReadBody is Read with prefix, the first bytes of the response's body: 4 KiB at
+// most are looked at, and it may be cut off anywhere. It is false when the body told
+// nothing that the headers did not.
+func (r *Reader) ReadBody(status int, h http.Header, prefix []byte, now time.Time) (Signal, bool) {
+	var s Signal
+	if r.set != 0 {
+		r.read(&s, status, h, now)
+	}
+	told := s.readBody(r.bodies(), status, prefix)
+	for _, d := range r.custom {
+		b, isBody := d.(BodyDialect)
+		if isBody {
+			if c, ok := b.ReadBody(status, h, prefix, now); ok {
+				s.join(&c, d.Name())
+				told = true
+				continue
+			}
+		}
+		if c, ok := d.Read(status, h, now); ok {
+			s.join(&c, d.Name())
+		}
+	}
+	return s, told
+}
+
+// bodies are the bodies that may come: those of the host's dialect, else of all
+// chosen ones.
+func (r *Reader) bodies() bodies {
+	if r.host != nil && r.host.body != 0 {
+		return r.host.body
+	}
+	if r.all {
+		return bodyGitHub | bodyGoogle | bodyOpenAI | bodyAWS
+	}
+	var b bodies
+	for _, l := range r.listed {
+		b |= l.body
+	}
+	return b
+}
+
+// unsure is true when nobody said whose responses these are.
+func (r *Reader) unsure() bool { return r.all && r.host == nil }
+
+func (r *Reader) customBodies() bool {
+	for _, d := range r.custom {
+		if _, ok := d.(BodyDialect); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// textual reports whether the body may be one JSON or XML text: it says so, or
+// says nothing, and is not a series of them.
+func textual(h http.Header) bool {
+	v := h["Content-Type"]
+	if len(v) == 0 {
+		return true
+	}
+	if len(v[0]) > maxValue {
+		return false
+	}
+	t, _, _ := strings.Cut(strings.ToLower(v[0]), ";")
+	t = trim(t)
+	if strings.HasSuffix(t, "json-seq") || strings.Contains(t, "ndjson") || strings.Contains(t, "stream+json") || strings.Contains(t, "jsonl") {
+		return false
+	}
+	return strings.Contains(t, "json") || strings.Contains(t, "xml") || t == "text/plain"
+}
+
+// readBody adds what a body tells to what the headers said.
+func (s *Signal) readBody(which bodies, status int, prefix []byte) bool {
+	if status < 400 || which == 0 {
+		return false
+	}
+	if len(prefix) > maxBody {
+		prefix = prefix[:maxBody]
+	}
+	text := strings.TrimLeft(string(prefix), "\ufeff \t\r\n")
+	if text == "" {
+		return false
+	}
+	switch text[0] {
+	case '{', '[':
+		return s.readJSON(which, status, text)
+	case '<':
+		return which&bodyAWS != 0 && s.readXML(text)
+	}
+	return false
+}
+
+// readJSON looks for what each vendor writes, at the place where it writes it: a
+// text that merely contains the word says nothing.
+func (s *Signal) readJSON(which bodies, status int, text string) bool {
+	told := false
+	p := jsonScanner{s: text}
+	for p.next() {
+		if !p.quoted {
+			continue
+		}
+		switch {
+		case which&bodyGitHub != 0 && s.gitHubBody(status, &p),
+			which&bodyGoogle != 0 && s.googleBody(status, &p),
+			which&bodyOpenAI != 0 && s.openAIBody(status, &p),
+			which&bodyAWS != 0 && s.awsBody(&p):
+			told = true
+		}
+	}
+	return told
+}
+
+// gitHubBody reads the message and the link of a 403 or 429:
+//
+//	{"message":"You have exceeded a secondary rate limit. Please wait ...",
+//	 "documentation_url":"https://docs.github.com/.../rate-limits-for-the-rest-api#about-secondary-rate-limits"}
+//
+// A secondary limit that names no time means one minute at least, whatever the
+// primary limit has left or when it resets.
+func (s *Signal) gitHubBody(status int, p *jsonScanner) bool {
+	if p.depth != 1 || status != http.StatusForbidden && status != http.StatusTooManyRequests {
+		return false
+	}
+	primary, secondary := false, false
+	switch p.key(0) {
+	case "message":
+		primary = strings.HasPrefix(p.text, "API rate limit exceeded")
+		secondary = strings.Contains(p.text, "exceeded a secondary rate limit") ||
+			strings.Contains(p.text, "triggered an abuse detection mechanism") // its older name
+	case "documentation_url":
+		secondary = !p.partial && (strings.HasSuffix(p.text, "secondary-rate-limits") || strings.HasSuffix(p.text, "#abuse-rate-limits"))
+	}
+	if !primary && !secondary {
+		return false
+	}
+	s.Throttled = true
+	if s.Dialect == "" {
+		s.Dialect = gitHubRow.name
+	}
+	if secondary && !s.HasRetryAfter {
+		s.ask(time.Minute)
+		s.Documented = true
+	}
+	return true
+}
+
+// googleBody reads the reason and the RetryInfo of Google's errors:
+//
+//	{"error":{"errors":[{"domain":"usageLimits","reason":"rateLimitExceeded"}],"code":403}}
+//	{"error":{"status":"RESOURCE_EXHAUSTED","details":[{"@type":
+//	    "type.googleapis.com/google.rpc.RetryInfo","retryDelay":"30s"}]}}
+func (s *Signal) googleBody(status int, p *jsonScanner) bool {
+	// The list form of an error batch has one array around it.
+	at := 0
+	if p.depth > 0 && !p.object[0] {
+		at = 1
+	}
+	if p.key(at) != "error" || p.partial {
+		return false
+	}
+	throttle := false
+	switch list, key := p.key(at+1), p.key(p.depth-1); {
+	case p.depth == at+2 && key == "status":
+		throttle = p.text == "RESOURCE_EXHAUSTED" && status == http.StatusTooManyRequests
+	case p.depth == at+4 && list == "errors" && key == "reason":
+		throttle = p.text == "rateLimitExceeded" || p.text == "userRateLimitExceeded"
+	case p.depth == at+4 && list == "details" && key == "reason":
+		throttle = p.text == "RATE_LIMIT_EXCEEDED"
+	case p.depth == at+4 && list == "details" && key == "retryDelay":
+		if n := len(p.text); n > 1 && p.text[n-1] == 's' && !s.HasRetryAfter {
+			if n, nano, ok := decimal(p.text[:n-1]); ok {
+				s.ask(span(n, nano, time.Second))
+				throttle = true
+			}
+		}
+	}
+	if throttle {
+		s.Throttled = true
+		if s.Dialect == "" {
+			s.Dialect = googleRow.name
+		}
+	}
+	return throttle
+}
+
+// openAIBody reads the code of a 429 that no waiting helps:
+//
+//	{"error":{"message":"You exceeded your current quota, ...",
+//	 "type":"insufficient_quota","param":null,"code":"insufficient_quota"}}
+func (s *Signal) openAIBody(status int, p *jsonScanner) bool {
+	if status != http.StatusTooManyRequests || p.depth != 2 || p.key(0) != "error" || p.partial {
+		return false
+	}
+	if key := p.key(1); key != "type" && key != "code" || p.text != "insufficient_quota" {
+		return false
+	}
+	s.NoRetry, s.Throttled = true, true
+	if s.Dialect == "" {
+		s.Dialect = openAIRow.name
+	}
+	return true
+}
+
+// awsBody reads the type of an error in the JSON protocols:
+//
+//	{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"..."}
+func (s *Signal) awsBody(p *jsonScanner) bool {
+	if p.depth != 1 || p.partial || p.key(0) != "__type" {
+		return false
+	}
+	code := p.text[strings.LastIndexByte(p.text, '#')+1:]
+	return s.awsCode(code)
+}
+
+// readXML reads the code of an error in XML, S3's and that of the query protocol:
+//
+//	<?xml version="1.0" encoding="UTF-8"?>
+//	<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>
+func (s *Signal) readXML(text string) bool {
+	if strings.HasPrefix(text, "<?xml") {
+		i := strings.Index(text, "?>")
+		if i < 0 {
+			return false
+		}
+		text = strings.TrimLeft(text[i+2:], " \t\r\n")
+	}
+	root := false
+	for _, name := range [...]string{"<Error>", "<Error ", "<ErrorResponse>", "<ErrorResponse ", "<Response>"} {
+		root = root || strings.HasPrefix(text, name)
+	}
+	if !root {
+		return false
+	}
+	i := strings.Index(text, "<Code>")
+	if i < 0 || strings.Contains(text[:i], "<!") { // a comment or CDATA could hold anything
+		return false
+	}
+	code, _, found := strings.Cut(text[i+len("<Code>"):], "</Code>")
+	return found && s.awsCode(trim(code))
+}
+
+// awsCode takes an error code that the AWS SDKs retry as a throttle.
+func (s *Signal) awsCode(code string) bool {
+	switch code {
+	case "SlowDown", "Throttling", "ThrottlingException", "ThrottledException",
+		"RequestThrottled", "RequestThrottledException", "RequestLimitExceeded",
+		"TooManyRequestsException", "ProvisionedThroughputExceededException",
+		"BandwidthLimitExceeded", "EC2ThrottledException", "PriorRequestNotComplete":
+	default:
+		return false
+	}
+	s.Throttled = true
+	if s.Dialect == "" {
+		s.Dialect = awsRow.name
+	}
+	return true
+}

@@ -1,0 +1,76 @@
+package retryafter
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// A Dialect is one way in which servers speak of limits. Implement it to teach
+// this package a new one; give it to [NewReader]. It may be used by many
+// goroutines at once.
+type Dialect interface {
+	// Name is short, in lower case, and constant: "github".
+	Name() string
+	// Read reads the status and the headers of a response that came at now. It is
+	// false when the response says nothing in this dialect. It must not change h.
+	Read(status int, h http.Header, now time.Time) (Signal, bool)
+}
+
+// A BodyDialect is a Dialect whose refusals only the body tells from others, such
+// as GitHub's secondary limits. Of the built-in ones [GitHub], [AWS], [Google] and
+// [OpenAI] are.
+type BodyDialect interface {
+	Dialect
+	// ReadBody reads the response with prefix, the first bytes of its body, at most
+	// 4 KiB, perhaps cut off anywhere. The Signal holds what the headers say, too. It
+	// is false when the body does not tell a throttle.
+	ReadBody(status int, h http.Header, prefix []byte, now time.Time) (Signal, bool)
+}
+
+// The dialects that read a response differently, or read its body, when they are
+// chosen. All others, too, are in [Dialects].
+var (
+	None       Dialect = none{}             // reads nothing: among the dialects of a [Reader] it switches listening off
+	RFC9110    Dialect = &retryAfterRow     // Retry-After alone: RFC 9110, section 10.2.3
+	RateLimit  Dialect = &rateLimitRow      // RateLimit, RateLimit-Policy, RateLimit-*: draft-ietf-httpapi-ratelimit-headers, 03 to 10
+	XRateLimit Dialect = &xRateLimitRow     // X-RateLimit-*, by the size of the number
+	Airtable   Dialect = &airtableRow       // a 429 means 30 s: support.airtable.com, "Managing API call limits"
+	AWS        Dialect = bodied{&awsRow}    // SlowDown and Throttling in the body: docs.aws.amazon.com, S3 "Error responses"
+	Azure      Dialect = &azureRow          // Resource Manager and Compute: learn.microsoft.com, "ARM request limits"
+	Binance    Dialect = &binanceRow        // limits the address: github.com/binance/binance-spot-api-docs
+	Discord    Dialect = &discordRow        // a fraction in Retry-After, buckets: github.com/discord/discord-api-docs
+	DiscordV6  Dialect = &discordV6Row      // milliseconds in Retry-After: the same, before version 8
+	GitHub     Dialect = bodied{&gitHubRow} // 403 too; the body tells secondary limits: docs.github.com, "Rate limits for the REST API"
+	GitLab     Dialect = &gitLabRow         // an epoch in RateLimit-Reset: docs.gitlab.com, "User and IP rate limits"
+	Google     Dialect = bodied{&googleRow} // rateLimitExceeded, RetryInfo in the body: developers.google.com, "Resolve errors"
+	Linear     Dialect = &linearRow         // 400 too; an epoch in ms: linear.app/developers, "Rate limiting"
+	OpenAI     Dialect = bodied{&openAIRow} // insufficient_quota in the body: platform.openai.com, "Error codes"
+	Prisjakt   Dialect = &prisjaktRow       // milliseconds in X-Rate-Limit-Reset: developer.prisjakt.nu, "Rate limits"
+	QuickBooks Dialect = &quickBooksRow     // a 429 means 60 s: developer.intuit.com, "API call limits"
+	Salesforce Dialect = &salesforceRow     // 403 too: Salesforce REST API guide, "Limit Info Header"
+	Shopify    Dialect = &shopifyRow        // a fraction in Retry-After: shopify.dev, "REST Admin API rate limits"
+	Slack      Dialect = &slackRow          // limits the method, not the caller: docs.slack.dev, "Rate limits"
+	Twitter    Dialect = &twitterRow        // limits the endpoint, not the caller: docs.x.com, "Rate limits"
+)
+
+// Dialects returns all built-in dialects, those of the standards first. Find one
+// by its Name.
+func Dialects() []Dialect { return slices.Clone(dialects) }
+
+var dialects = func() []Dialect {
+	var all []Dialect
+	for _, row := range table {
+		if row.body != 0 {
+			all = append(all, bodied{row})
+		} else {
+			all = append(all, row)
+		}
+	}
+	return all
+}()
+
+type none struct{}
+
+func (none) Name() string                                    { return "none" }
+func (none) Read(int, http.Header, time.Time) (Signal, bool) { return Signal{}, false }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package retryafter_test
+
+const raceEnabled = false

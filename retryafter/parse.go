@@ -1,0 +1,121 @@
+package retryafter
+
+import (
+	"strings"
+	"time"
+)
+
+// Parse reads one Retry-After value as RFC 9110, section 10.2.3, defines it: a
+// number of seconds, or an HTTP-date in any of its three forms, which is measured
+// against now. The result is rounded up to a whole millisecond, saturates at the
+// largest Duration, and is zero for a date that is past. It is false for
+// everything else: a sign, a fraction, an exponent, a unit, a list, a date in
+// another form or zone, an empty value.
+func Parse(value string, now time.Time) (time.Duration, bool) {
+	if len(value) > maxValue {
+		return 0, false
+	}
+	return parse(trim(value), now, instantOf(now), strictSeconds)
+}
+
+// A retryForm is how a vendor writes the number in Retry-After.
+type retryForm uint8
+
+const (
+	strictSeconds  retryForm = iota // 1*DIGIT, as the RFC says
+	decimalSeconds                  // "2.0": Shopify, and Discord at times
+	milliseconds                    // 1*DIGIT: Discord's API up to version 6
+)
+
+// parse reads one member, with a date measured against ref.
+func parse(v string, now time.Time, ref instant, form retryForm) (time.Duration, bool) {
+	if v == "" {
+		return 0, false
+	}
+	if !isDigit(v[0]) {
+		sec, ok := httpDate(v, now)
+		if !ok {
+			return 0, false
+		}
+		return ref.until(instant{sec, 0}), true
+	}
+	switch form {
+	case decimalSeconds:
+		n, nano, ok := decimal(v)
+		return span(n, nano, time.Second), ok
+	case milliseconds:
+		n, ok := digits(v)
+		return span(n, 0, time.Millisecond), ok
+	}
+	n, ok := digits(v)
+	return span(n, 0, time.Second), ok
+}
+
+// retryAfter reads all lines of a Retry-After field. Though it is a singleton,
+// it is met twice, as two lines or joined to one (RFC 9110, section 5.3, has
+// them mean the same): the longest valid member counts, so that no instruction
+// is broken. bad is true when a member, or all there was, was malformed.
+func (r *reading) retryAfter(lines []string, form retryForm) (d time.Duration, ok, bad bool) {
+	if len(lines) > maxLines {
+		lines, bad = lines[:maxLines], true
+	}
+	empty := true
+	for _, line := range lines {
+		if len(line) > maxValue {
+			bad = true
+			continue
+		}
+		line = trim(line)
+		if decimalComma(line) {
+			bad = true
+			continue
+		}
+		for line != "" {
+			var member string
+			member, line = cutMember(line)
+			if member == "" {
+				continue
+			}
+			empty = false
+			var ref instant
+			if !isDigit(member[0]) {
+				ref = r.clock() // reads Date: only where a date may stand
+			}
+			if m, valid := parse(member, r.now, ref, form); valid {
+				d, ok = max(d, m), true
+			} else {
+				bad = true
+			}
+		}
+	}
+	return d, ok, bad || empty
+}
+
+// cutMember cuts the first member from a list. The comma within an HTTP-date
+// separates nothing.
+func cutMember(v string) (member, rest string) {
+	i := strings.IndexByte(v, ',')
+	if i >= 0 && (weekday(v[:i]) || longWeekday(v[:i])) {
+		if j := strings.IndexByte(v[i+1:], ','); j >= 0 {
+			i += 1 + j
+		} else {
+			i = -1
+		}
+	}
+	if i < 0 {
+		return trim(v), ""
+	}
+	return trim(v[:i]), trim(v[i+1:])
+}
+
+// decimalComma reports whether a comma in v is followed by more than space:
+// "7,5" or "1,000" is a number in somebody's language, and no list that a proxy
+// joined.
+func decimalComma(v string) bool {
+	for i := 0; i+1 < len(v); i++ {
+		if v[i] == ',' && v[i+1] != ' ' && v[i+1] != '\t' {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,203 @@
+package retryafter
+
+// social are chats, networks and media.
+var social = []*builtin{
+	// A limit for each method, workspace and app. docs.slack.dev, "Rate limits".
+	&slackRow,
+	// Two dialects: the API before version 8 sent Retry-After in milliseconds, and
+	// no Reset-After. github.com/discord/discord-api-docs, "Rate limits".
+	&discordV6Row,
+	&discordRow,
+	// docs.x.com, "Rate limits": for each endpoint, by user or app.
+	&twitterRow,
+	// No limit, but what was used; seconds, and a float. The Reddit API wiki.
+	&redditRow,
+	{name: "mastodon", hosts: "mastodon.social mastodon.online", uses: plainX},
+	{name: "bluesky", hosts: "bsky.social public.api.bsky.app", uses: plainIETF},
+	{name: "vimeo", hosts: "api.vimeo.com", uses: plainX},
+	{name: "twitch", hosts: "api.twitch.tv", uses: plainIETF},
+	{name: "spotify", hosts: "api.spotify.com"},
+	{name: "strava", hosts: "www.strava.com", uses: []*builtin{&xRateLimitRow, &xReadRateLimitRow}},
+	&metaRow,
+}
+
+var slackRow = builtin{name: "slack", hosts: "slack.com", scope: ScopeRule}
+
+var discordV6Row = builtin{
+	name:  "discord-v6",
+	uses:  plainX,
+	shows: []bitset{markBucket},
+	lacks: markResetAfter,
+	retry: milliseconds,
+	scope: ScopeRule,
+}
+
+var discordRow = builtin{
+	name:  "discord",
+	hosts: "discord.com discordapp.com",
+	uses:  plainX,
+	shows: []bitset{markBucket, markGlobal},
+	retry: decimalSeconds,
+	scope: ScopeRule,
+}
+
+var twitterRow = builtin{
+	name:  "twitter",
+	hosts: "api.twitter.com api.x.com",
+	uses:  plainHyphen,
+	scope: ScopeRule,
+}
+
+var redditRow = builtin{name: "reddit", hosts: "oauth.reddit.com www.reddit.com", uses: plainX}
+
+// commerce are shops, payments and accounting.
+var commerce = []*builtin{
+	// A leaky bucket as used/size, Retry-After with a fraction. shopify.dev, "REST
+	// Admin API rate limits".
+	&shopifyRow,
+	// docs.stripe.com, "Rate limits"; the reason is not sent for a lock.
+	&stripeRow,
+	&xeroRow,
+	// The per-second header has been seen with its last letter missing.
+	{
+		name:  "etsy",
+		hosts: "openapi.etsy.com api.etsy.com",
+		fields: []field{
+			{name: "X-Limit-Per-Second", role: isLimit, label: "second"},
+			{name: "X-Remaining-This-Second", role: isRemaining, label: "second"},
+			{name: "X-Remaining-This-Secon", role: isRemaining, label: "second"},
+			{name: "X-Limit-Per-Day", role: isLimit, label: "day"},
+			{name: "X-Remaining-Today", role: isRemaining, label: "day"},
+		},
+	},
+	&amazonRow,
+	// No header: "wait 60 seconds". developer.intuit.com.
+	&quickBooksRow,
+	{name: "square", hosts: "connect.squareup.com"},
+	{name: "adyen", hosts: ".adyen.com"},
+	{name: "ebay", hosts: "api.ebay.com"},
+	{name: "plaid", hosts: "production.plaid.com sandbox.plaid.com"},
+}
+
+var stripeRow = builtin{
+	name:  "stripe",
+	hosts: "api.stripe.com",
+	fields: []field{
+		{name: "Stripe-Rate-Limited-Reason", role: isName},
+		{name: "Stripe-Should-Retry", role: isShouldRetry},
+	},
+}
+
+var quickBooksRow = builtin{
+	name:  "quickbooks",
+	hosts: "quickbooks.api.intuit.com sandbox-quickbooks.api.intuit.com",
+	wait:  60 * second,
+}
+
+// intelligence are the hosts of language models.
+var intelligence = []*builtin{
+	// A limit each for requests and tokens, Go's durations, milliseconds before
+	// seconds. platform.openai.com, "Rate limits"; openai-python.
+	&openAIRow,
+	{name: "groq", hosts: "api.groq.com", uses: plainModels},
+	// OpenAI's names with whole seconds.
+	{name: "azure-openai", hosts: ".openai.azure.com", uses: plainModels},
+	// RFC 3339; 529 is overload. docs.anthropic.com, "Rate limits".
+	&anthropicRow,
+	{name: "together", hosts: "api.together.xyz api.together.ai", uses: plainX},
+	{name: "huggingface", hosts: "huggingface.co", uses: plainIETF},
+}
+
+var plainModels = []*builtin{&retryAfterMsRow, &xRateLimitRow, &openAIRow}
+
+var openAIRow = builtin{
+	name:  "openai",
+	hosts: "api.openai.com",
+	fields: []field{
+		{name: "X-Should-Retry", role: isShouldRetry},
+	},
+	uses: []*builtin{&retryAfterMsRow, &xRateLimitRow},
+	body: bodyOpenAI,
+}
+
+var anthropicRow = builtin{
+	name:  "anthropic",
+	hosts: "api.anthropic.com",
+	patterns: []pattern{{
+		prefix: "Anthropic-Ratelimit-",
+		after: []field{
+			{name: "-Limit", role: isLimit},
+			{name: "-Remaining", role: isRemaining},
+			{name: "-Reset", role: isReset, form: byMagnitude},
+		},
+	}},
+	uses: []*builtin{&retryAfterMsRow, &openAIRow},
+}
+
+// dataAPIs are catalogues, exchanges and other sources of data.
+var dataAPIs = []*builtin{
+	{name: "crossref", hosts: "api.crossref.org", uses: plainHyphen},
+	{name: "pdnd", hosts: "api.interop.pagopa.it", uses: plainHyphen},
+	{name: "rapidapi", hosts: ".p.rapidapi.com", uses: plainX},
+	{name: "brave", hosts: "api.search.brave.com", uses: plainX},
+	{name: "guardian", hosts: "content.guardianapis.com", uses: plainX},
+	// api.data.gov and others: a limit for each of several windows, with fractions.
+	{name: "suffix-fractional", uses: plainX},
+	// maxlag comes with status 200. mediawiki.org, "Manual:Maxlag parameter".
+	{name: "mediawiki", hosts: ".wikipedia.org .wikimedia.org .wikidata.org"},
+	{name: "nominatim", hosts: "nominatim.openstreetmap.org"},
+	{name: "virustotal", hosts: "www.virustotal.com"},
+	{name: "coinbase", hosts: "api.coinbase.com api.exchange.coinbase.com"},
+	{name: "kraken", hosts: "api.kraken.com"},
+	&binanceRow,
+	// bybit-exchange.github.io, "Rate limit": the timestamp is now while some is left.
+	{
+		name:  "bybit",
+		hosts: "api.bybit.com",
+		fields: []field{
+			{name: "X-Bapi-Limit", role: isLimit},
+			{name: "X-Bapi-Limit-Status", role: isRemaining},
+			{name: "X-Bapi-Limit-Reset-Timestamp", role: isReset, form: byMagnitude},
+		},
+	},
+	// Milliseconds from now. kucoin.com/docs, "Rate limit".
+	{name: "kucoin", hosts: "api.kucoin.com", fields: trio("Gw-Ratelimit-", millis)},
+	// Says when, not what is left; 400 with code 99991400. open.larksuite.com.
+	&larkRow,
+	// docs.oracle.com, Access Governance, "Rate limits": milliseconds.
+	{
+		name: "oracle-access-governance",
+		patterns: []pattern{{
+			prefix: "Requestlimit-",
+			after: []field{
+				{name: "-Remaining", role: isRemaining},
+				{name: "-Retryafter", role: isReset, form: millis},
+			},
+		}},
+	},
+	// Milliseconds from now, under the names Twitter has for an epoch.
+	// developer.prisjakt.nu, "Rate limits".
+	&prisjaktRow,
+	{name: "alegra", hosts: "api.alegra.com", uses: plainHyphen},
+	{name: "shodan", hosts: "api.shodan.io"},
+	{name: "censys", hosts: "search.censys.io"},
+	{name: "newsapi", hosts: "newsapi.org"},
+}
+
+var larkRow = builtin{
+	name:  "lark",
+	hosts: "open.larksuite.com open.feishu.cn",
+	fields: []field{
+		{name: "X-Ogw-Ratelimit-Limit", role: isLimit},
+		{name: "X-Ogw-Ratelimit-Reset", role: isReset, form: byMagnitudeF},
+	},
+	refuses: []int{400},
+	blind:   true,
+}
+
+var prisjaktRow = builtin{
+	name:  "prisjakt",
+	hosts: ".prisjakt.nu",
+	uses:  plainHyphen,
+	small: smallMillis,
+}
