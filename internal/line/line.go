@@ -75,6 +75,7 @@ type queue struct {
 	chain   chain // started, but not handed over to the base yet
 	timer   *time.Timer
 	timerAt law.Time // law.Never: not armed
+	fired   int      // how often the timer has, for tests
 }
 
 // idle is the queue of every line without one. Nobody writes to it.

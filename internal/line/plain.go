@@ -430,6 +430,7 @@ func (l *Line) wake() {
 	now := l.lock()
 	defer l.unlock()
 	if now >= l.timerAt {
+		l.fired++
 		l.timerAt = law.Never
 	}
 	l.dispatch(now)
