@@ -74,12 +74,12 @@ type Limit struct {
 	// Burst is the most that a Bucket can hold, up to 10^9. Zero means N.
 	// Bucket only.
 	Burst int64
-	// Strict makes a unit come back one period after its answer came, not
-	// after its start, so that a server that counts arrivals never sees N+1 of
-	// them in a period, however the network delays. It costs one latency per
-	// period, and at most N units are in flight. A request that ends without an
-	// answer ages from its end; it is outside the promise, and so is a base
-	// transport that sends a request twice by itself. Window and Spaced only.
+	// Strict makes a unit come back one period after its answer came (its
+	// headers), not after its start, so that a server that counts arrivals never
+	// sees N+1 of them in a period, however the network delays. It costs one
+	// latency per period, and at most N units are in flight. A request that ends
+	// without an answer ages from its end; it is outside the promise, and so is a
+	// base transport that sends a request twice by itself. Window and Spaced only.
 	Strict bool
 	// Unit is the period of a Calendar. Calendar only.
 	Unit Unit
