@@ -15,15 +15,17 @@ import (
 // one only makes Try stricter, so that the clock is not read again when another
 // caller was faster.
 type Quick struct {
-	base        Time
-	until       Time  // no reading after it fits into the ticks
-	scale       int64 // ticks per nanosecond
-	step        int64 // ticks per unit
-	span        int64 // ticks from empty to full
-	first       int64 // ticks in t's nanosecond before those from which a start at t counts
-	burst       int64
-	word        atomic.Int64
-	bucketGrain int64 // n-ths of a nanosecond per tick
+	word atomic.Int64
+	_    [56]byte // the rest is only read: it must not share the word's cache line
+
+	base  Time
+	until Time  // no reading after it fits into the ticks
+	scale int64 // ticks per nanosecond
+	step  int64 // ticks per unit
+	span  int64 // ticks from empty to full
+	first int64 // ticks of t's nanosecond before those from which a start at t counts
+	burst int64
+	grain int64 // n-ths of a nanosecond per tick
 }
 
 const held = math.MinInt64
@@ -36,7 +38,7 @@ func NewQuick(st State, now Time) *Quick {
 		return nil
 	}
 	g := gcd(b.per, b.n)
-	q := &Quick{base: now, scale: b.n / g, step: b.per / g, burst: b.burst, bucketGrain: g}
+	q := &Quick{base: now, scale: b.n / g, step: b.per / g, burst: b.burst, grain: g}
 	const most = 1 << 61
 	if q.step > most/b.burst {
 		return nil
@@ -96,7 +98,7 @@ func (q *Quick) Hold(st State, now Time) {
 	if w%q.scale < 0 {
 		t--
 	}
-	b.full, b.frac = q.base+t, (w-t*q.scale)*q.bucketGrain
+	b.full, b.frac = q.base+t, (w-t*q.scale)*q.grain
 	b.since, b.gaps.len = now, 0
 }
 
@@ -108,6 +110,6 @@ func (q *Quick) Release(st State, now Time) bool {
 	if now > q.until || ns > q.until-q.base || ns < q.base-q.until {
 		return false
 	}
-	q.word.Store(ns*q.scale + b.frac/q.bucketGrain)
+	q.word.Store(ns*q.scale + b.frac/q.grain)
 	return true
 }
