@@ -289,8 +289,10 @@ func (l *Line) Try(a *Ask) (took bool, err error) {
 // join starts the request together with those who start at this instant
 // before it, puts it in line, or refuses it.
 func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusal) {
-	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
-	l.dispatch(now)
+	a.NoSlot = a.NoSlot && l.slots > 0                                // without a cap it makes no difference, and one class
+	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now { // else nobody is due
+		l.dispatch(now)
+	}
 	if l.waiting == 0 && l.tryStart(a, now) {
 		l.open()
 		w := newWaiter(a, now)
