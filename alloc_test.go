@@ -12,7 +12,7 @@ import (
 // What starts at once allocates nothing.
 func TestAllocNothing(t *testing.T) {
 	if headway.RaceEnabled {
-		t.Skip("the race detector allocates by itself")
+		return // the race detector allocates by itself; make test runs this without it too
 	}
 	const much = 1_000_000
 	second := func(law limiter.Law) limiter.Limit { return limiter.Limit{N: much, Per: time.Second, Law: law} }

@@ -13,8 +13,9 @@
 //     which beats "*". Case, a trailing dot and the scheme's own port make no
 //     difference; a pattern without a port matches every port. Without a
 //     policy, or with Call.Bypass, the request passes untouched.
-//  2. Keys. Every rule that matches says whose budget it spends. A key that
-//     cannot be told is a *KeyError at once: nothing is sent, nothing spent.
+//  2. Keys. Every rule that matches says whose budget it spends. A key, or a
+//     cost, that cannot be told is a *KeyError at once: nothing is sent, nothing
+//     spent.
 //  3. When could it start? At the latest of: the moment when each of its
 //     limits has room, a free slot under MaxInFlight, and what those in line
 //     before it need.
@@ -39,8 +40,9 @@
 // unless its rule says otherwise. A law is how a limit counts: package limiter
 // has five. A rule is a limit with what it applies to and whose budget it is.
 // A policy is the rules, the wait budget and the cap on requests in flight for
-// a set of hosts. A start is the moment at which a request is handed to the
-// base transport.
+// a set of hosts. A wait budget is how long a request may stand in line:
+// Policy.MaxWait, or Call.MaxWait. A start is the moment at which a request is
+// handed to the base transport.
 //
 // # What holds
 //

@@ -235,7 +235,7 @@ func FuzzTarget(f *testing.F) {
 
 func TestMatchZeroAllocs(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		return // the race detector allocates by itself; make test runs this without it too
 	}
 	m := newMatcher(&Rule{Methods: []string{"GET"}, Path: "/a b/{x}/ü/{rest...}"})
 	for _, path := range []string{"/a%20b/x/%C3%BC/d/e", "/a%20b/x%2Fy/%c3%bc/d/e", "/other"} {
