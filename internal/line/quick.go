@@ -1,0 +1,35 @@
+package line
+
+import (
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// renewQuick makes a new quick where the ticks of the old one have run out.
+func (l *Line) renewQuick() {
+	q := law.NewQuick(l.lone.state, l.last)
+	if q != nil && !q.Release(l.lone.state, l.last) {
+		q = nil // far in debt
+	}
+	l.quick.Store(q)
+}
+
+// Quick takes n units if they fit, and reports whether it did, by the shortest
+// way for a lone budget: without the lock where that can be. ok is false where
+// Try or Enter has to decide.
+func (l *Line) Quick(n int64) (took, ok bool) {
+	if q := l.quick.Load(); q != nil {
+		return q.Try(int64(time.Since(l.epoch)), n)
+	}
+	l.mu.Lock()
+	if l.lone != nil && l.waiting == 0 && l.chain.first == nil && len(l.walls) == 0 {
+		l.last = max(l.last, int64(time.Since(l.epoch)))
+		if ok = l.pause.state.Recovered(l.last); ok {
+			took = law.Admit(l.lone.state, l.last, n)
+			l.lone.forget()
+		}
+	}
+	l.mu.Unlock()
+	return took, ok
+}
