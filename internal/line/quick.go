@@ -23,7 +23,8 @@ func (l *Line) Quick(n int64) (took, ok bool) {
 		return q.Try(int64(time.Since(l.epoch)), n)
 	}
 	l.mu.Lock()
-	if l.lone != nil && l.waiting == 0 && l.chain.first == nil && len(l.walls) == 0 {
+	// SetLimits may have brought a quick meanwhile: then the word counts.
+	if l.lone != nil && l.quick.Load() == nil && l.waiting == 0 && l.chain.first == nil && len(l.walls) == 0 {
 		l.last = max(l.last, int64(time.Since(l.epoch)))
 		if ok = l.pause.state.Recovered(l.last); ok {
 			took = law.Admit(l.lone.state, l.last, n)
