@@ -19,8 +19,8 @@ FUZZTIME ?= 30s
 # Modules inside this one; the go tool does not go into them by itself.
 NESTED := $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*' -printf '%h ')
 
-# Allocations cannot be counted under the race detector: the packages whose
-# tests do are tested once more without it.
+# Allocations cannot be counted under the race detector, and real time means
+# little there: the tests of these are run once more without it.
 ALLOC = $(shell grep -rl --include='*_test.go' '^func Test.*Alloc' . | xargs -rn1 dirname | sort -u)
 
 .PHONY: all test lint mutate fuzz bench
@@ -30,6 +30,7 @@ all: lint test
 test:
 	$(GO) test -race ./...
 	$(if $(ALLOC),$(GO) test -run Alloc $(ALLOC))
+	$(GO) test -run 'S32|S43|S44' . ./limiter
 	for dir in $(NESTED); do $(GO) -C $$dir test -race ./...; done
 	for dir in examples/*/; do $(GO) run ./$$dir; done
 

@@ -544,20 +544,19 @@ func TestPace(t *testing.T) {
 
 func TestSpec(t *testing.T) {
 	for _, c := range []struct {
-		spec     Spec
-		text     string
-		max      int64
-		interval time.Duration
+		spec Spec
+		text string
+		max  int64
 	}{
-		{Spec{N: 50, Per: time.Second}, "50/1s", 50, 20 * time.Millisecond},
-		{Spec{N: 50, Per: time.Second, Strict: true}, "strict 50/1s", 50, 20 * time.Millisecond},
-		{Spec{N: 100, Per: time.Minute, Kind: Bucket, Burst: 10}, "bucket 100/1m burst 10", 10, 600 * time.Millisecond},
-		{Spec{N: 100, Per: time.Minute, Kind: Bucket, Burst: 100}, "bucket 100/1m", 100, 600 * time.Millisecond},
-		{Spec{N: 3, Per: 10, Kind: Spaced}, "spaced 3/10ns", MaxN, 4},
-		{Spec{N: 1, Per: time.Hour, Kind: Sliding}, "sliding 1/1h", 1, time.Hour},
-		{Spec{N: 9, Per: 90 * time.Minute}, "9/1h30m", 9, 10 * time.Minute},
-		{Spec{N: 24, Kind: Calendar, Unit: Day}, "24/day", 24, time.Hour},
-		{Spec{N: 0, Per: time.Second, Kind: Bucket, Burst: 4}, "bucket 0/1s burst 4", 0, time.Second},
+		{Spec{N: 50, Per: time.Second}, "50/1s", 50},
+		{Spec{N: 50, Per: time.Second, Strict: true}, "strict 50/1s", 50},
+		{Spec{N: 100, Per: time.Minute, Kind: Bucket, Burst: 10}, "bucket 100/1m burst 10", 10},
+		{Spec{N: 100, Per: time.Minute, Kind: Bucket, Burst: 100}, "bucket 100/1m", 100},
+		{Spec{N: 3, Per: 10, Kind: Spaced}, "spaced 3/10ns", MaxN},
+		{Spec{N: 1, Per: time.Hour, Kind: Sliding}, "sliding 1/1h", 1},
+		{Spec{N: 9, Per: 90 * time.Minute}, "9/1h30m", 9},
+		{Spec{N: 24, Kind: Calendar, Unit: Day}, "24/day", 24},
+		{Spec{N: 0, Per: time.Second, Kind: Bucket, Burst: 4}, "bucket 0/1s burst 4", 0},
 	} {
 		if got := c.spec.Validate(); len(got) > 0 {
 			t.Errorf("%v: %v", c.spec, got)
@@ -567,9 +566,6 @@ func TestSpec(t *testing.T) {
 		}
 		if got := c.spec.Max(); got != c.max {
 			t.Errorf("%v: at most %d, want %d", c.spec, got, c.max)
-		}
-		if got := c.spec.Interval(); got != c.interval {
-			t.Errorf("%v: interval %v, want %v", c.spec, got, c.interval)
 		}
 	}
 }

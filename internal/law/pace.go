@@ -26,7 +26,7 @@ func NewPace(limits ...Spec) *Pace {
 func (p *Pace) SetLimits(limits ...Spec) {
 	p.rate = rate{n: 1, per: int64(time.Second)}
 	for _, l := range limits {
-		if r := (rate{n: l.N, per: int64(l.period())}); l.N > 0 && r.before(p.rate) {
+		if r := (rate{n: l.N, per: int64(l.Period())}); l.N > 0 && r.before(p.rate) {
 			p.rate = r
 		}
 	}
@@ -40,9 +40,6 @@ func (p *Pace) Until(t Time) bool {
 	p.end, p.starts = t, 0
 	return true
 }
-
-// End returns the end of the last pause.
-func (p *Pace) End() Time { return p.end }
 
 func (p *Pace) Earliest(_, t Time, _ int64) (Time, bool) {
 	free := addSat(p.end, gentle)

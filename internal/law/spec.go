@@ -125,25 +125,13 @@ func (s Spec) Max() int64 {
 	return s.N
 }
 
-// Interval returns the limit's Per/N rounded up, the mean time between units.
-func (s Spec) Interval() time.Duration {
-	per := s.period()
-	if s.N == 0 {
-		return per
-	}
-	return time.Duration((int64(per)-1)/s.N + 1)
-}
-
-// period returns Per, or the nominal length of a calendar unit.
-func (s Spec) period() time.Duration {
+// Period returns Per, or the nominal length of a calendar unit.
+func (s Spec) Period() time.Duration {
 	if s.Kind != Calendar {
 		return s.Per
 	}
 	return [...]time.Duration{0, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 31 * 24 * time.Hour}[s.Unit]
 }
-
-// Period returns Per, or the nominal length of a calendar unit.
-func (s Spec) Period() time.Duration { return s.period() }
 
 func (s Spec) rate() rate { return rate{n: s.N, per: int64(s.Per)} }
 

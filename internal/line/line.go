@@ -122,9 +122,6 @@ type Grant struct {
 	w      *waiter
 }
 
-// Now returns the time since the line's epoch.
-func (l *Line) Now() time.Duration { return time.Since(l.epoch) }
-
 // lock locks l and reads the clock, which never runs backwards under the lock.
 func (l *Line) lock() law.Time {
 	l.mu.Lock()
@@ -262,8 +259,9 @@ func (l *Line) Try(a *Ask) (took bool, err error) {
 // join starts the request together with those who start at this instant
 // before it, puts it in line, or refuses it.
 func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusal) {
-	a.NoSlot = a.NoSlot && l.slots > 0                                // without a cap it makes no difference, and one class
-	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now { // else nobody is due
+	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
+	// Unless it is known that nobody is due.
+	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now {
 		l.dispatch(now)
 	}
 	if l.waiting == 0 && l.tryStart(a, now) {
