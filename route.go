@@ -5,8 +5,10 @@ import (
 	"hash/maphash"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/retryafter"
 )
 
 // A route is what was found out for the requests to one host, by the spelling of
@@ -16,7 +18,8 @@ type route struct {
 	scheme, host string
 	name         string  // the canonical host
 	policy       *policy // nil: none
-	site         *site   // holds until the site has been forgotten
+	reader       *retryafter.Reader
+	site         *site // holds until the site has been forgotten
 	// budgets is what every request to the host takes one unit of. Nil where
 	// requests differ: there are rules that match some only, or have a key or a
 	// cost.
@@ -118,6 +121,7 @@ func (t *Transport) route(u *url.URL) route {
 	name, i := c.hosts.lookup(u.Scheme, u.Host)
 	if r.name = name; i >= 0 {
 		r.policy = c.policies[i]
+		r.reader = r.policy.reader.ForHost(name)
 	} else if slot := t.routes.place(&r); slot != nil {
 		slot.Store(&cached{route: r})
 	}
@@ -151,14 +155,14 @@ func (t *Transport) remember(r *route, s *site) {
 
 // start takes what every request takes, if it can start at once and ctx does not
 // end meanwhile.
-func (r *route) start(ctx context.Context) bool {
-	at, ok := r.site.line.Start(r.budgets)
+func (r *route) start(ctx context.Context) (at time.Duration, ok bool) {
+	at, ok = r.site.line.Start(r.budgets, r.policy.listens)
 	if ok && ctx.Err() != nil {
-		r.site.line.Undo(r.budgets, at)
-		return false
+		r.site.line.Undo(r.budgets, r.policy.listens, at)
+		return 0, false
 	}
 	r.site.touch()
-	return ok
+	return at, ok
 }
 
 // uniform reports whether the rule takes one unit of one budget for every

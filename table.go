@@ -26,8 +26,8 @@ type table struct {
 // An entry is one host, or one key of a host.
 type entry struct {
 	site   *site
-	id     keyID        // of a key; zero for the host itself
-	budget *line.Budget // of a key
+	id     keyID        // of a key or identity; zero for the host itself
+	budget *line.Budget // of a key; nil for an identity
 	used   atomic.Bool  // since the hand last passed
 }
 
@@ -61,10 +61,11 @@ type site struct {
 	keys map[keyID]*entry
 }
 
-// A keyID is one key under one rule.
+// A keyID is one key under one rule or, without a key, an identity.
 type keyID struct {
 	place int
 	key   string
+	who   uint64
 }
 
 // site returns the host's entry, or the one that new hosts share, and whether
@@ -126,7 +127,7 @@ func (ss *sites) add(host string) *site {
 // other budgets there already; see table.site for news.
 func (t *table) budget(s *site, opened []claim, r *rule, key string) (b *line.Budget, news bool) {
 	if r.key != nil {
-		return t.keyBudget(s, opened, keyID{r.place, key})
+		return t.keyBudget(s, opened, keyID{place: r.place, key: key})
 	}
 	if b := s.at(r.place); b != nil {
 		return b, false
@@ -218,6 +219,43 @@ func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news 
 	return b, false
 }
 
+// openEar makes room for what the server says to an identity. It reports whether
+// there was any.
+func (t *table) openEar(s *site, opened []claim, who uint64, label func() string) bool {
+	id := keyID{who: who}
+	s.mu.RLock()
+	e := s.keys[id]
+	s.mu.RUnlock()
+	if e != nil {
+		e.touch()
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.makeRoom(s, opened) {
+		return false
+	}
+	s.sites.mu.RLock()
+	defer s.sites.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keys[id] != nil {
+		return true
+	}
+	if s.sites.overflow == s {
+		return false
+	}
+	e = &entry{site: s, id: id}
+	e.used.Store(true)
+	if s.keys == nil {
+		s.keys = map[keyID]*entry{}
+	}
+	s.keys[id] = e
+	t.ring = append(t.ring, e)
+	s.line.OpenEar(who, label())
+	return true
+}
+
 // sweep is how many entries a search for room may look at, on average.
 const sweep = 512
 
@@ -251,10 +289,10 @@ func (t *table) makeRoom(s *site, opened []claim) bool {
 // forget drops e if nobody can notice.
 func (e *entry) forget() bool {
 	s := e.site
-	if e.budget != nil {
+	if e.id != (keyID{}) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.line.Retire(e.budget) {
+		if e.budget == nil && !s.line.RetireEar(e.id.who) || e.budget != nil && !s.line.Retire(e.budget) {
 			return false
 		}
 		delete(s.keys, e.id)
@@ -300,7 +338,9 @@ func (s *site) set(p *policy) {
 		}
 	}
 	for id, e := range s.keys {
-		changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place)})
+		if e.budget != nil {
+			changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place)})
+		}
 	}
 	if p == nil {
 		s.line.Reconfigure(changes, 0, 0)

@@ -9,6 +9,7 @@ type sim struct {
 	sliding  sliding
 	calendar calendar
 	pace     Pace
+	learned  Cap
 	window   windowSim
 	// loose: it depends on an answer to come. strict: so does whatever is
 	// taken from now on.
@@ -25,6 +26,7 @@ const (
 	simSliding
 	simCalendar
 	simPace
+	simCap
 	simWindow
 )
 
@@ -42,6 +44,8 @@ func (s *sim) earliest(t Time, cost int64, todo []planned) (at Time, atLeast boo
 		return s.calendar.Earliest(t, t, cost)
 	case simPace:
 		return s.pace.Earliest(t, t, cost)
+	case simCap:
+		return s.learned.Earliest(t, t, cost)
 	case simWindow:
 		if cost > s.window.n {
 			return Never, false
@@ -65,6 +69,8 @@ func (s *sim) take(t Time, cost int64) {
 		s.calendar.Take(t, cost)
 	case simPace:
 		s.pace.Take(t, cost)
+	case simCap:
+		s.learned.Take(t, cost)
 	case simWindow:
 		s.window.sum = addSat(s.window.sum, cost)
 		s.window.end++
@@ -121,7 +127,9 @@ func (s *sim) forgets(t, at Time) bool {
 	case simCalendar:
 		return !s.calendar.clock(at).Before(s.calendar.end) // roll has not been here yet
 	case simPace:
-		return s.pace.Recovered(at)
+		return s.pace.over(at)
+	case simCap:
+		return at >= s.learned.end && !s.learned.blind // roll has not been here yet
 	case simWindow:
 		return at >= addSat(t, s.window.per)
 	}

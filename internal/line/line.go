@@ -49,6 +49,8 @@ type Line struct {
 	lone     *Budget   // the only one but for pause, or nil
 	pause    *Budget
 	list     *[]*Budget // the latest of SetLimits
+	flying   int64      // requests granted and not answered, where that is counted
+	heard    *hearing   // nil before the first answer that counts
 
 	*queue // of those who wait; idle while nobody does
 }
@@ -108,17 +110,21 @@ type Ask struct {
 	// List is what SetLimits returned, if the needs are of it. When it is no
 	// longer the latest, Enter returns ErrRetired.
 	List    *[]*Budget
-	Needs   []Need        // Enter writes to it; copied when the request waits
+	Needs   []Need        // Enter writes to it, and uses what room there is behind it
 	MaxWait time.Duration // the whole wait's budget; negative: none
 	NoSlot  bool          // it takes no in-flight slot
+	Who     uint64        // its identity; zero: none but the line's
+	Count   bool          // what is granted is in flight until Answered
 }
 
 // A Grant is a start: the caller now sends, or gives back. Exactly one of Sent
-// and Cancel must follow; both take the Ask's needs.
+// and Cancel must follow. Cancel and Answered take the needs that Enter returned.
 type Grant struct {
 	At     time.Duration // the start, since the line's epoch
 	Waited time.Duration
 	Slot   bool // it holds an in-flight slot until Release
+	Count  bool // it is in flight until Answered
+	who    uint64
 	w      *waiter
 }
 
@@ -157,27 +163,42 @@ func (l *Line) unlock() {
 // Enter waits until the request may start and takes what it needs, refuses it
 // at once if it cannot start in time, or returns the plain error of a context
 // that is over. Those due at one instant return one after another, each when
-// the one before it is Sent.
-func (l *Line) Enter(ctx context.Context, a *Ask) (Grant, *Refusal, error) {
+// the one before it is Sent. The needs are those asked for and what answers have
+// brought.
+func (l *Line) Enter(ctx context.Context, a *Ask) (Grant, []Need, *Refusal, error) {
 	if err := ctx.Err(); err != nil {
-		return Grant{}, nil, err
+		return Grant{}, nil, nil, err
 	}
 	now := l.lock()
 	if a.List != nil && a.List != l.list || l.gone(a.Needs) {
 		l.unlock()
-		return Grant{}, nil, ErrRetired
+		return Grant{}, nil, nil, ErrRetired
 	}
+	if l.heard != nil {
+		return l.enterHeeding(ctx, *a, now)
+	}
+	return l.enter(ctx, a, now)
+}
+
+// enterHeeding is enter for who may need more than it asks for.
+func (l *Line) enterHeeding(ctx context.Context, a Ask, now law.Time) (Grant, []Need, *Refusal, error) {
+	a.Needs = l.heed(a.Needs, a.Who)
+	return l.enter(ctx, &a, now)
+}
+
+// enter is Enter under the lock, which it gives back.
+func (l *Line) enter(ctx context.Context, a *Ask, now law.Time) (Grant, []Need, *Refusal, error) {
 	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, now) {
 		slot := l.takeSlot(a)
 		l.unlock()
-		return Grant{At: time.Duration(now), Slot: slot}, nil, nil
+		return Grant{At: time.Duration(now), Slot: slot, Count: a.Count, who: a.Who}, a.Needs, nil, nil
 	}
 	w, refusal := l.join(ctx, a, now)
 	l.unlock()
 	if refusal != nil {
-		return Grant{}, refusal, nil
+		return Grant{}, nil, refusal, nil
 	}
-	return w.wait(ctx, l, a)
+	return w.wait(ctx, l)
 }
 
 // tryStart takes the needs if all have room at now, and a slot is free.
@@ -195,6 +216,9 @@ func (l *Line) tryStart(a *Ask, now law.Time) bool {
 		n.flying, n.at = n.B.state.Take(now, n.Cost), now
 		n.B.forget()
 	}
+	if a.Count {
+		l.depart(a.Needs, a.Who, 1)
+	}
 	return true
 }
 
@@ -211,13 +235,16 @@ func (l *Line) takeSlot(a *Ask) bool {
 // Start is Enter for a request that takes one unit of each of budgets and starts
 // at once. It returns when it did. ok is false where it did not, since more is
 // to be done: to wait, to hand over, to give a slot back, or to tell of the
-// answer.
-func (l *Line) Start(budgets []*Budget) (at time.Duration, ok bool) {
+// answer. With count what started is in flight until Arrived.
+func (l *Line) Start(budgets []*Budget, count bool) (at time.Duration, ok bool) {
 	now := l.lock()
 	ok = l.waiting == 0 && l.chain.first == nil && l.slots == 0 && !l.strict && !l.retired
 	for i := 0; ok && i < len(budgets); i++ {
 		at, _ := budgets[i].state.Earliest(now, now, 1)
 		ok = at <= now
+	}
+	if ok && l.heard != nil {
+		ok = l.startHeard(budgets, now)
 	}
 	if ok {
 		for _, b := range budgets {
@@ -225,15 +252,19 @@ func (l *Line) Start(budgets []*Budget) (at time.Duration, ok bool) {
 			b.forget()
 		}
 	}
+	if ok && count {
+		l.count1(budgets, 1)
+	}
 	l.unlock()
 	return time.Duration(now), ok
 }
 
 // Undo gives back what Start has taken at an instant.
-func (l *Line) Undo(budgets []*Budget, at time.Duration) {
+func (l *Line) Undo(budgets []*Budget, count bool, at time.Duration) {
 	for _, b := range budgets {
 		l.Give(b, at, 1)
 	}
+	l.undoHeard(budgets, count, at)
 }
 
 // Try is Enter for a request that does not wait, takes no slot, and is sent at
@@ -356,6 +387,9 @@ func (l *Line) Cancel(g *Grant, needs []Need) {
 	if g.w != nil {
 		l.chain.remove(g.w)
 	}
+	if g.Count {
+		l.depart(needs, g.who, -1)
+	}
 	l.giveBack(needs, int64(g.At), g.Slot, now)
 }
 
@@ -370,11 +404,15 @@ func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, now law.Time) {
 	l.replan(now, needs, false)
 }
 
-// Answered tells strict laws that a request has its answer, or has ended
-// without one. It returns the time from which on its units count.
-func (l *Line) Answered(needs []Need) time.Duration {
+// Answered tells that a request has its answer, or has ended without one. It
+// returns the time from which on its strict units count.
+func (l *Line) Answered(g *Grant, needs []Need) time.Duration {
 	now := l.lock()
 	defer l.unlock()
+	if g.Count {
+		g.Count = false
+		l.depart(needs, g.who, -1)
+	}
 	l.stamp++ // marks the budgets with an answer
 	strict := false
 	for i := range needs {
@@ -437,18 +475,19 @@ func (l *Line) Spend(n int64, budgets ...*Budget) (at time.Duration, ok bool) {
 func (l *Line) PauseUntil(b *Budget, t time.Time) {
 	now := l.lock()
 	defer l.unlock()
-	if until := int64(t.Sub(l.epoch)); until > now && b.state.(*law.Pace).Until(until) {
+	if b.state.(*law.Pace).Until(now, int64(t.Sub(l.epoch))) {
 		l.changed(now, true, b)
 	}
 }
 
 // Delay returns how long a request that arrives now would wait, as a refusal
 // would tell it; nil means not at all. It takes nothing.
-func (l *Line) Delay(needs []Need, noSlot bool) *Refusal {
+func (l *Line) Delay(a *Ask) *Refusal {
 	now := l.lock()
 	defer l.unlock()
+	needs := l.heed(a.Needs, a.Who)
 	l.dispatch(now)
-	if p := l.foresee(needs, noSlot && l.slots > 0, now); !p.now(now) {
+	if p := l.foresee(needs, a.NoSlot && l.slots > 0, now); !p.now(now) {
 		return p.refusal(needs, now, false)
 	}
 	return nil
@@ -460,7 +499,7 @@ func (l *Line) Remaining(budgets ...*Budget) int64 {
 	defer l.unlock()
 	least := int64(law.Unlimited)
 	for _, b := range budgets {
-		least = min(least, b.state.Remaining(now))
+		least = min(least, b.remaining(now))
 	}
 	return least
 }
@@ -477,7 +516,7 @@ func (l *Line) Status(budgets []*Budget) (waiting, inFlight int, left []int64) {
 	now := l.lock()
 	defer l.unlock()
 	for _, b := range budgets {
-		left = append(left, b.state.Remaining(now))
+		left = append(left, b.remaining(now))
 	}
 	return l.waiting, l.inFlight, left
 }

@@ -401,6 +401,9 @@ func (l *Line) start(w *waiter, slot, now law.Time) {
 			n.B.forget()
 		}
 	}
+	if w.counts {
+		l.depart(w.needs, w.who, 1)
+	}
 	l.unlink(w)
 	w.class.remove(w)
 	if l.slots > 0 && !w.noSlot {
