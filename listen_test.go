@@ -246,7 +246,7 @@ func TestS65_WhatIsLeft(t *testing.T) {
 	// Four in flight: one is told 5 are left, so that 2 may start. The others tell
 	// less, and one that started before them tells more.
 	play(t, limits(limiter.PerMinute(1000)), func(s *scene) {
-		slow := map[string]time.Duration{"A": 4 * time.Second, "B": time.Second, "C": 3 * time.Second, "D": 5 * time.Second}
+		slow := map[string]time.Duration{"A": 4 * time.Second, "B": time.Second, "C": 3 * time.Second, "D": 5 * time.Second, "E": time.Second}
 		says := map[string]int{"A": 30, "B": 5, "C": 3, "D": 20}
 		s.base.answer = func(req *http.Request) (*http.Response, error) {
 			name := req.Header.Get("Name")
@@ -268,10 +268,15 @@ func TestS65_WhatIsLeft(t *testing.T) {
 			{1001 * time.Millisecond, 2}, // 5, less A, C, D
 			{3001 * time.Millisecond, 1}, // 3, less A, D
 			{4 * time.Second, 1},         // an older one says 30
-			{5001 * time.Millisecond, 20},
+			{5001 * time.Millisecond, 3}, // 20, but the server may have served it before C
+			{7001 * time.Millisecond, 20},
 		} {
 			if s.until(c.at); remaining() != c.want {
 				s.Errorf("at %v: got %d left, want %d", c.at, remaining(), c.want)
+			}
+			if c.at == 5001*time.Millisecond {
+				says["E"] = 20
+				s.send("E", ask{})
 			}
 		}
 	})

@@ -9,7 +9,8 @@ const second = int64(time.Second)
 //
 // Left is what was said less what was granted and not answered: nobody knows
 // whether the server has counted those yet. So only an answer with nothing else
-// in flight raises it.
+// in flight raises it, and then to the least that any of those was told which may
+// have been in flight together: the server has served them in any order.
 type Cap struct {
 	Name   string // the server's; read-only
 	left   int64
@@ -19,15 +20,17 @@ type Cap struct {
 	blind  bool   // nobody said when: one unit a second asks
 	flying *int64 // units granted and not answered, of those whom it holds; nil in a plan
 	begun  Time   // from when on takes have lowered left
+	rolled bool   // then units came back
 	keep   Time   // until when it must not be forgotten
 
 	pace    bool // left is spread over the time until end
 	started bool // somebody has in this window
 	last    Time // when the latest did
 
-	heard Time // the start of the newest request whose answer counts
-	told  Time // when that answer came
-	said  bool // there is one, and nothing has come back since
+	heard Time  // the start of the newest request whose answer counts
+	told  Time  // when that answer came
+	said  bool  // there is one, and nothing has come back since
+	low   int64 // the least that was told since nothing was in flight
 	drift int64
 }
 
@@ -35,7 +38,7 @@ type Cap struct {
 // is the units granted and not answered of those whom it will hold; the caller
 // keeps it.
 func NewCap(name string, flying *int64) *Cap {
-	return &Cap{Name: name, left: Unlimited, limit: -1, end: -Never, window: second, keep: -Never, heard: -Never, flying: flying}
+	return &Cap{Name: name, left: Unlimited, low: Unlimited, limit: -1, end: -Never, window: second, keep: -Never, heard: -Never, flying: flying}
 }
 
 // Said is what one answer said about a limit.
@@ -57,18 +60,24 @@ func (c *Cap) Hear(now Time, s Said) (spent int64) {
 		end = addSat(now, second)
 	}
 	flying := *c.flying
-	if s.Started < c.heard { // it was answered late: it can only lower what a newer one said
-		if addSat(end, second) >= c.end {
-			c.left = min(c.left, subSat(s.Left, flying))
-		}
+	older := s.Started < c.heard
+	if c.stale(end) || older && addSat(end, second) < c.end {
+		return 0
+	}
+	c.low = min(c.low, s.Left)
+	if older { // it can only lower what a newer one said
+		c.left = min(c.left, subSat(s.Left, flying))
 		return 0
 	}
 	if c.said && s.Left < c.left {
 		spent = c.left - s.Left
 		c.drift = addSat(c.drift, spent)
 	}
-	if left := subSat(s.Left, flying); flying == 0 || left < c.left {
+	if left := subSat(c.low, flying); flying == 0 || left < c.left {
 		c.left, c.begun = left, now
+	}
+	if flying == 0 {
+		c.low = Unlimited
 	}
 	if near := c.end - end; !blind && c.end > now && near > 0 && near < second {
 		end = c.end // the same instant, rounded otherwise
@@ -86,9 +95,15 @@ func (c *Cap) Hear(now Time, s Said) (spent int64) {
 		c.window = max(c.window, s.Reset)
 	}
 	c.pace = s.Pace && !blind
-	c.heard, c.told, c.said = s.Started, now, true
+	c.heard, c.told, c.said, c.rolled = s.Started, now, true, false
 	c.remember(end)
 	return spent
+}
+
+// stale reports whether an answer that gives end as its reset was about the
+// window before this one.
+func (c *Cap) stale(end Time) bool {
+	return c.rolled && end <= addSat(c.begun, min(second, c.window/2))
 }
 
 // remember puts off the time from which on the cap may be forgotten: a window
@@ -115,6 +130,7 @@ func (c *Cap) roll(t Time) {
 		c.end = Never
 		return
 	}
+	c.rolled, c.low = !c.blind, Unlimited
 	c.begun = addSat(c.end, subSat(t, c.end)/c.window*c.window)
 	c.end = addSat(c.begun, c.window)
 	c.started = false
@@ -205,4 +221,12 @@ type CapStatus struct {
 func (c *Cap) Status(now Time) CapStatus {
 	c.roll(now)
 	return CapStatus{c.left, c.limit, c.end, time.Duration(c.window), c.told, c.drift, c.blind}
+}
+
+// Announced returns the limit that the server has announced, if it has.
+func (c *Cap) Announced() []Spec {
+	if c.limit <= 0 || c.blind {
+		return nil
+	}
+	return []Spec{{N: c.limit, Per: time.Duration(c.window)}}
 }

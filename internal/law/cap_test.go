@@ -55,7 +55,8 @@ func TestCapHears(t *testing.T) {
 	step("an older one does not raise it", sec, Said{Left: 30, Limit: 40, Reset: 59 * sec, Started: 6}, 6)
 	step("an older one lowers it", sec, Said{Left: 5, Limit: 40, Reset: 59 * sec, Started: 6}, 5)
 	step("one of a window that is over says nothing", sec, Said{Left: 0, Limit: 40, Reset: 50 * sec, Started: 6}, 5)
-	step("a newer one raises it", sec, Said{Left: 30, Limit: 40, Reset: 59 * sec, Started: 8}, 30)
+	step("a newer one does no better, if they were in flight together", sec, Said{Left: 30, Limit: 40, Reset: 59 * sec, Started: 8}, 5)
+	step("one that had nothing beside it raises it", sec, Said{Left: 30, Limit: 40, Reset: 59 * sec, Started: 9}, 30)
 	c.Take(2*sec, 4)
 	flying = 4
 	c.Give(2*sec, 1, false)

@@ -236,10 +236,20 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 	}
 	if length > 0 {
 		h.source = p.Source
-		pace.SetLimits(p.Limits...)
+		pace.SetLimits(append(p.Limits, announced(e.list)...)...)
 		l.changed(now, true, h.b)
 	}
 	return length, nil
+}
+
+// announced returns the limits that a server has announced.
+func announced(list []held) (limits []law.Spec) {
+	for i := range list {
+		if c, ok := list[i].b.state.(*law.Cap); ok {
+			limits = append(limits, c.Announced()...)
+		}
+	}
+	return limits
 }
 
 func satAdd(t law.Time, d time.Duration) law.Time {
