@@ -13,6 +13,10 @@ import (
 // others have to.
 //
 // A clock reading older than the latest start counts as that.
+//
+// A slot has room for the last bits of its lap alone. A caller so many laps
+// behind that they mislead it finds a start later than its own reading of the
+// clock, and so takes nothing; and since next has moved on, it refuses nothing.
 type Starts struct {
 	// next is a lap and a slot in it: all slots before are taken in this lap, and
 	// a few after may be. Or it is held.

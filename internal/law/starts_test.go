@@ -80,6 +80,25 @@ func TestStartsCountAsTheWindow(t *testing.T) {
 	})
 }
 
+// Nobody is refused for having been slow, be it by so many laps that a slot looks
+// as it did.
+func TestStartsManyLapsBehind(t *testing.T) {
+	st := New(Spec{N: 1, Per: 1}, time.Time{})
+	s := NewQuick(st, 0).Starts
+	s.letIn(st, 0)
+	next := s.next.Load()
+	for now := range Time(1000) {
+		if took, ok := s.try(next, 0, 1); now > 0 && (took || ok) {
+			t.Fatalf("%d laps behind: got %v, %v", now, took, ok)
+		} else if took {
+			continue
+		}
+		if took, ok := s.Try(now, 1); !took || !ok {
+			t.Fatalf("at %d: got %v, %v", now, took, ok)
+		}
+	}
+}
+
 // letIn releases s for good.
 func (s *Starts) letIn(st State, now Time) {
 	for s.next.Load() == held {
