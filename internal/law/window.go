@@ -85,6 +85,10 @@ func (w *window) push(t Time, cost int64) {
 		return
 	}
 	w.expire(t)
+	w.add(t, cost)
+}
+
+func (w *window) add(t Time, cost int64) {
 	w.sum = addSat(w.sum, cost)
 	if w.len > 0 {
 		e := w.at(w.len - 1)

@@ -134,7 +134,7 @@ func (l *Line) lock() law.Time {
 	if len(l.walls) == 0 {
 		l.last = max(l.last, int64(time.Since(l.epoch)))
 		if q := l.quick.Load(); q != nil {
-			q.Hold(l.lone.state, l.last)
+			l.last = q.Hold(l.lone.state, l.last)
 		}
 		return l.last
 	}
@@ -153,6 +153,7 @@ func (l *Line) unlock() {
 		l.queue = &idle
 	}
 	if q := l.quick.Load(); q != nil && l.waiting == 0 && l.chain.first == nil && l.pause.state.Recovered(l.last) {
+		l.lone.forget()
 		if !q.Release(l.lone.state, l.last) {
 			l.renewQuick()
 		}
