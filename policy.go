@@ -124,12 +124,13 @@ type Learn uint8
 const (
 	// LearnLower makes what the server says is left a cap until its reset, less
 	// what is granted and not answered yet. A later answer lowers it at once, but
-	// raises it only with nothing else in flight; one that was started before
-	// the last heard raises nothing. From the reset on it is at most the
-	// announced limit, until the server says more, and where the server announces
-	// none, no cap. Where the server does not say when units come back, its
-	// window counts as the time, up to a minute; and where that is not said
-	// either, one request a second asks when nothing is left.
+	// raises it only with nothing else in flight, and to no more than those were
+	// told that were in flight together with it; one that was started before the
+	// last heard raises nothing. From the reset on it is at most the announced
+	// limit, until the server says more, and where the server announces none, no
+	// cap. Where the server does not say when units come back, its window counts
+	// as the time, up to a minute; and where that is not said either, one request
+	// a second asks when nothing is left.
 	LearnLower Learn = iota
 	// LearnPace is LearnLower, and spreads what is left evenly over the time to
 	// the reset.
