@@ -106,7 +106,7 @@ func TestPlanUnderACap(t *testing.T) {
 				if at, _ := s.earliest(e.at, e.cost, nil); at > e.at {
 					return false
 				}
-				s.take(e.at, e.cost)
+				s.take(e.at, e.cost, nil)
 			}
 			return true
 		}
@@ -115,7 +115,7 @@ func TestPlanUnderACap(t *testing.T) {
 			from := rapid.Int64Range(0, 30).Draw(rt, "from")
 			got, _ := p.Earliest(c, 0, from, cost, false)
 			with := func(at Time) []planned {
-				list := append(slices.Clone(p.todo[p.head:]), planned{at, seq, cost})
+				list := append(p.todo.all(), planned{at, seq, cost})
 				slices.SortStableFunc(list, func(a, b planned) int { return int(a.at - b.at) })
 				return list
 			}
@@ -124,7 +124,7 @@ func TestPlanUnderACap(t *testing.T) {
 				want++
 			}
 			if got != want {
-				rt.Fatalf("%+v: a cost of %d from %d could start at %d, want %d\n%v", said, cost, from, got, want, p.todo[p.head:])
+				rt.Fatalf("%+v: a cost of %d from %d could start at %d, want %d\n%v", said, cost, from, got, want, p.todo.all())
 			}
 			p.Insert(got, seq, cost)
 		}

@@ -119,3 +119,21 @@ func (p *Pace) over(now Time) bool { return now >= addSat(p.end, gentle) }
 func (p *Pace) history(Time) []Entry { return nil }
 
 func (p *Pace) simulate(Time) sim { return sim{kind: simPace, pace: *p} }
+
+// simulateAt is simulate with all of the plan up to t taken: all before i.
+func (p *Pace) simulateAt(now, t Time, plan *schedule) (s sim, i place) {
+	s, i = p.simulate(now), plan.find(after(t))
+	first := place{} // overdue, they start at now
+	if now < p.end {
+		first = plan.find(key{p.end, 0})
+	}
+	end := i
+	if free := plan.find(key{addSat(p.end, gentle), 0}); free.before(end) {
+		end = free
+	}
+	if now < addSat(p.end, gentle) {
+		n, _ := plan.between(first, end)
+		s.pace.starts += n
+	}
+	return s, i
+}

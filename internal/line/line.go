@@ -70,9 +70,12 @@ type queue struct {
 	unplanned *waiter  // the first without a planned start, while not mixed
 	stalled   bool     // somebody due waits for a slot
 	mixed     bool
-	due       classHeap // mixed: by the planned start of each class's first
-	ready     classHeap // mixed: due, but waiting for a slot, by order of arrival
-	parked    []*class  // mixed: due, but waiting for an answer
+	due       classHeap          // mixed: by the planned start of each class's first
+	ready     classHeap          // mixed: due, but waiting for a slot, by order of arrival
+	parked    []*class           // mixed: due, but waiting for an answer
+	bySeq     map[uint64]*waiter // mixed: all of them
+	later     heads              // mixed: those whom a change may help and who have not been looked at yet
+	looks     int                // mixed: how many were looked at to move them up, for tests
 
 	chain   chain // started, but not handed over to the base yet
 	timer   *time.Timer
