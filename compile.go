@@ -52,7 +52,7 @@ func compile(policies []Policy, old *config) *config {
 				p.places[name] = place
 			}
 		} else {
-			p.sites = &sites{current: p, hosts: map[string]*site{}}
+			p.sites = &sites{name: p.name, current: p, hosts: map[string]*site{}}
 		}
 		for i := range p.Rules {
 			r := &p.Rules[i]

@@ -41,6 +41,7 @@ func (e *entry) touch() {
 
 // sites is the hosts of a policy, and of those that follow it by name.
 type sites struct {
+	name     string       // of the policies
 	mu       sync.RWMutex // guards following fields
 	current  *policy      // nil: there is no such policy any more
 	hosts    map[string]*site
@@ -57,15 +58,19 @@ type site struct {
 	// is the one that new keys share when the table is full.
 	budgets atomic.Pointer[[]*line.Budget]
 
-	mu   sync.RWMutex // guards following fields, and writing budgets
-	keys map[keyID]*entry
+	mu    sync.RWMutex // guards following fields, and writing budgets
+	keys  map[keyID]*entry
+	gates *gates // nil until a breaker is needed
 }
 
-// A keyID is one key under one rule.
+// A keyID is one key under one rule, or one host's gate in a Shared policy.
 type keyID struct {
 	place int
 	key   string
 }
+
+// gatePlace stands where rules have their places.
+const gatePlace = -1
 
 // site returns the host's entry, or the one that new hosts share, and whether
 // the observer has to hear that this has begun.
@@ -86,7 +91,7 @@ func (t *table) site(p *policy, host string) (s *site, news bool) {
 func (t *table) addSite(p *policy, host string) (s *site, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	room := t.makeRoom(nil, nil)
+	room := t.makeRoom(nil, nil, nil)
 	p.sites.mu.Lock()
 	defer p.sites.mu.Unlock()
 	if s := p.sites.hosts[host]; s != nil {
@@ -122,11 +127,11 @@ func (ss *sites) add(host string) *site {
 	return s
 }
 
-// budget returns the budget of a rule and key at s for a request that has opened
-// other budgets there already; see table.site for news.
-func (t *table) budget(s *site, opened []claim, r *rule, key string) (b *line.Budget, news bool) {
+// budget returns the budget of a rule and key at s for a request that has a gate
+// and has opened other budgets there already; see table.site for news.
+func (t *table) budget(s *site, own *gate, opened []claim, r *rule, key string) (b *line.Budget, news bool) {
 	if r.key != nil {
-		return t.keyBudget(s, opened, keyID{r.place, key})
+		return t.keyBudget(s, own, opened, keyID{r.place, key})
 	}
 	if b := s.at(r.place); b != nil {
 		return b, false
@@ -172,21 +177,21 @@ func (p *policy) spec(place int) *law.Spec {
 	return p.specs[place]
 }
 
-func (t *table) keyBudget(s *site, opened []claim, id keyID) (b *line.Budget, news bool) {
+func (t *table) keyBudget(s *site, own *gate, opened []claim, id keyID) (b *line.Budget, news bool) {
 	s.mu.RLock()
 	e := s.keys[id]
 	s.mu.RUnlock()
 	if e == nil {
-		return t.addKey(s, opened, id)
+		return t.addKey(s, own, opened, id)
 	}
 	e.touch()
 	return e.budget, false
 }
 
-func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news bool) {
+func (t *table) addKey(s *site, own *gate, opened []claim, id keyID) (b *line.Budget, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	room := t.makeRoom(s, opened)
+	room := t.makeRoom(s, own, opened)
 	s.sites.mu.RLock()
 	defer s.sites.mu.RUnlock()
 	s.mu.Lock()
@@ -222,9 +227,9 @@ func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news 
 const sweep = 512
 
 // makeRoom reports whether there is room for one more entry. It forgets one if
-// need be, but neither s nor a budget that the request has opened already: it
-// would look for them again, and forget the next. t.mu is held.
-func (t *table) makeRoom(s *site, opened []claim) bool {
+// need be, but neither s nor a gate or budget that the request has opened
+// already: it would look for them again, and forget the next. t.mu is held.
+func (t *table) makeRoom(s *site, own *gate, opened []claim) bool {
 	// Twice around the ring finds whatever can be forgotten. When that is
 	// nothing, those who come next look less far, each from where the last one
 	// stopped.
@@ -235,7 +240,7 @@ func (t *table) makeRoom(s *site, opened []claim) bool {
 	for ; t.looks > 0; t.looks-- {
 		t.hand = (t.hand + 1) % len(t.ring)
 		e := t.ring[t.hand]
-		if e.site == s && (e.budget == nil || slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.budget })) {
+		if e.site == s && e.opened(own, opened) {
 			continue
 		}
 		if !e.used.Swap(false) && e.forget() {
@@ -248,9 +253,23 @@ func (t *table) makeRoom(s *site, opened []claim) bool {
 	return false
 }
 
+// opened reports whether a request holds e: its site, its gate or a budget.
+func (e *entry) opened(own *gate, opened []claim) bool {
+	switch {
+	case e.id.place == gatePlace:
+		return own != nil && e == &own.entry
+	case e.budget == nil:
+		return true
+	}
+	return slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.budget })
+}
+
 // forget drops e if nobody can notice.
 func (e *entry) forget() bool {
 	s := e.site
+	if e.id.place == gatePlace {
+		return s.forgetGate(e.id.key)
+	}
 	if e.budget != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -274,7 +293,14 @@ func (e *entry) forget() bool {
 func (s *site) retire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.keys) == 0 && s.line.RetireAll(*s.budgets.Load())
+	if len(s.keys) > 0 || s.gates != nil && len(s.gates.hosts) > 0 {
+		return false
+	}
+	var own *gate
+	if s.gates != nil {
+		own = s.gates.own
+	}
+	return s.line.RetireAll(*s.budgets.Load(), own.side())
 }
 
 // set puts all hosts under p; nil ends their policy.
@@ -302,6 +328,7 @@ func (s *site) set(p *policy) {
 	for id, e := range s.keys {
 		changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place)})
 	}
+	s.setGates(p)
 	if p == nil {
 		s.line.Reconfigure(changes, 0, 0)
 	} else {

@@ -95,9 +95,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil || call.Bypass { // the base transport has an error for no URL
 		return t.base.RoundTrip(req)
 	}
-	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && call == (Call{}) && ctx.Err() == nil && r.start(ctx) {
-		// Most requests: nothing to wait for, and nothing to do afterwards.
-		return oneOf(t.base.RoundTrip(req))
+	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && call == (Call{}) && ctx.Err() == nil {
+		if pass, ok := r.start(ctx); ok {
+			// Most requests: nothing to wait for, and little to do afterwards.
+			resp, err := oneOf(t.base.RoundTrip(req))
+			if r.gate != nil {
+				t.record(r, r.site, &pass, r.policy.result(req, resp, err))
+			}
+			return resp, err
+		}
 	}
 	v := visit{t: t, req: req, route: t.route(req.URL)}
 	if v.policy == nil {
@@ -132,7 +138,7 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 		return 0, err
 	}
 	v.open(req.Context())
-	if r := v.site.line.Delay(v.needs.all(), false); r != nil {
+	if r := v.site.line.Delay(v.needs.all(), false, v.gate.side()); r != nil {
 		return r.RetryAfter, nil
 	}
 	return 0, nil

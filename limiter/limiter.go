@@ -111,7 +111,7 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	var buf [inline]line.Need
 	for {
 		ask := l.ask(n, buf[:0])
-		grant, refusal, err := l.line.Enter(ctx, &ask)
+		grant, refusal, err := l.line.Enter(ctx, &ask, nil)
 		switch {
 		case err == line.ErrRetired:
 			continue // SetLimits came between
@@ -148,7 +148,7 @@ func (l *Limiter) Delay(n int64) time.Duration {
 		return Never
 	}
 	var buf [inline]line.Need
-	if r := l.line.Delay(l.ask(n, buf[:0]).Needs, false); r != nil {
+	if r := l.line.Delay(l.ask(n, buf[:0]).Needs, false, nil); r != nil {
 		return r.RetryAfter
 	}
 	return 0

@@ -192,8 +192,9 @@ func (l *Line) Retire(b *Budget) bool {
 	return b.retired
 }
 
-// RetireAll is Retire for the whole line, whose budgets are given.
-func (l *Line) RetireAll(budgets []*Budget) bool {
+// RetireAll is Retire for the whole line, whose budgets and only gate, or nil,
+// are given.
+func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
 	now := l.lock()
 	defer l.unlock()
 	if l.waiting > 0 || l.inFlight > 0 || l.chain.first != nil {
@@ -204,8 +205,8 @@ func (l *Line) RetireAll(budgets []*Budget) bool {
 			return false
 		}
 	}
-	l.retired = true
-	return true
+	l.retired = g == nil || l.retireGate(g, now)
+	return l.retired
 }
 
 // ErrRetired says that the line or a budget has been forgotten meanwhile. The

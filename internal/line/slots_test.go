@@ -47,7 +47,7 @@ func (w *tower) arrive(needs []Need, noSlot bool, wait law.Time) {
 	if wait >= 0 {
 		f.by = now + wait
 	}
-	if r := w.l.Delay(slices.Clone(needs), noSlot); r != nil {
+	if r := w.l.Delay(slices.Clone(needs), noSlot, nil); r != nil {
 		if f.told = now + int64(r.RetryAfter); r.AtLeast {
 			f.told = law.Never
 		}
@@ -56,7 +56,7 @@ func (w *tower) arrive(needs []Need, noSlot bool, wait law.Time) {
 	ask := &Ask{Needs: needs, MaxWait: time.Duration(wait), NoSlot: noSlot}
 	go func() {
 		defer cancel()
-		g, refusal, err := w.l.Enter(ctx, ask)
+		g, refusal, err := w.l.Enter(ctx, ask, nil)
 		f.needs = ask.Needs
 		switch {
 		case err != nil:

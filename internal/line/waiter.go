@@ -16,6 +16,8 @@ type Refusal struct {
 	Impossible bool          // the cost is more than the budget can ever admit
 	Disabled   bool          // the budget's limit is zero
 	LineFull   bool          // it could have waited, but the line is full
+	Open       bool          // its gate is not closed, and has no room
+	Cause      error         // what opened the gate
 	Deadline   bool          // the context's deadline is too short
 }
 
@@ -63,8 +65,10 @@ type waiter struct {
 	state        state
 	noSlot       bool // it takes no slot
 	slot         bool // it has one
+	gate         *Gate
+	pass         Pass // it has one of gate
 	armed        bool // plain line: it was first, and is due at its planned start
-	late         bool // due, but held up by a slot: it starts later than planned
+	late         bool // due, but held up by a slot or its gate: it starts later than planned
 	byDeadline   bool
 	atLeast      bool
 	bind         int
@@ -77,8 +81,8 @@ type waiter struct {
 	ready        chan struct{}
 }
 
-func newWaiter(a *Ask, now law.Time) *waiter {
-	w := &waiter{arrived: now, noSlot: a.NoSlot, by: forever, ready: make(chan struct{}, 1)}
+func newWaiter(a *Ask, g *Gate, now law.Time) *waiter {
+	w := &waiter{arrived: now, noSlot: a.NoSlot, gate: g, by: forever, ready: make(chan struct{}, 1)}
 	w.needs = append(w.few[:0:len(w.few)], a.Needs...)
 	return w
 }
@@ -95,7 +99,7 @@ func (w *waiter) wait(ctx context.Context, l *Line, a *Ask) (Grant, *Refusal, er
 		return Grant{}, w.refusal, nil
 	}
 	copy(a.Needs, w.needs)
-	return Grant{At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived), Slot: w.slot, w: w}, nil, nil
+	return Grant{At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived), Slot: w.slot, Pass: w.pass, w: w}, nil, nil
 }
 
 // leave takes w out of the line, or gives back what it has got.
@@ -108,7 +112,7 @@ func (l *Line) leave(w *waiter) {
 		l.remove(w, now)
 	case started:
 		l.chain.remove(w)
-		l.giveBack(w.needs, w.start, w.slot, now)
+		l.giveBack(w.needs, w.start, w.slot, &w.pass, now)
 	}
 }
 
@@ -132,8 +136,11 @@ func (l *Line) expire(w *waiter) {
 
 // refuse tells w that it can no longer start in time.
 func (l *Line) refuse(w *waiter, p foresight, now law.Time) {
-	w.refusal = p.refusal(w.needs, now, w.byDeadline)
-	w.state = refused
+	l.tell(w, p.refusal(w.needs, now, w.byDeadline))
+}
+
+func (l *Line) tell(w *waiter, r *Refusal) {
+	w.refusal, w.state = r, refused
 	w.ready <- struct{}{}
 }
 
