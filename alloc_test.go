@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -41,10 +42,19 @@ func TestAllocNothing(t *testing.T) {
 		"keys, path and limit": {policy: headway.Policy{Rules: []headway.Rule{header, callKey, path}, Limits: []limiter.Limit{window}}, ask: ask{
 			url: "https://api.test/v1/chat/x/y", header: http.Header{"Tenant": {"a"}}, call: headway.Call{Key: "a"},
 		}},
-		"a wait budget": {policy: headway.Policy{Limits: []limiter.Limit{window}, MaxWait: time.Second}},
-		"a shared one":  {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true}},
-		"another host":  {policy: headway.Policy{Hosts: []string{"other.test"}}},
-		"a bypass":      {policy: headway.Policy{}, ask: ask{call: headway.Call{Bypass: true}}},
+		"a wait budget":    {policy: headway.Policy{Limits: []limiter.Limit{window}, MaxWait: time.Second}},
+		"a shared one":     {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true}},
+		"a breaker":        {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}}},
+		"a rate breaker":   {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{Rate: 0.5}}},
+		"breakers, shared": {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true, Breaker: &breaker.Config{}}},
+		"a breaker and keys": {policy: headway.Policy{Rules: []headway.Rule{header, callKey, path}, Breaker: &breaker.Config{}}, ask: ask{
+			url: "https://api.test/v1/chat/x/y", header: http.Header{"Tenant": {"a"}}, call: headway.Call{Key: "a"},
+		}},
+		"a table of one's own": {policy: headway.Policy{Breaker: &breaker.Config{}, Classify: func(*http.Request, *http.Response, error) breaker.Outcome {
+			return breaker.Success
+		}}},
+		"another host": {policy: headway.Policy{Hosts: []string{"other.test"}}},
+		"a bypass":     {policy: headway.Policy{}, ask: ask{call: headway.Call{Bypass: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.policy.Hosts == nil {

@@ -72,8 +72,8 @@ type Policy struct {
 	// included. When its time is up the first to come, or in line, are sent as
 	// probes; the others are refused at once. After it has closed, as many
 	// requests as Probes may be without an answer, and twice as many with each
-	// success until that no longer binds; the others wait in line, though no
-	// longer than Lease for each that is never heard of. Nil means none.
+	// success until that no longer binds; the others wait in line, though for no
+	// longer than Lease after the last start. Nil means none.
 	Breaker *breaker.Config
 	// Classify says what the end of a request means for the breaker. The response
 	// is nil where there is an error. It runs without locks, in many goroutines

@@ -36,14 +36,15 @@ type Breaker interface {
 // While the breaker is open, nobody stands in line before it. While it is
 // half-open, no more do than it has room for: the others are told at once.
 // While it is closed but bounds what is in flight, those who are due wait as for
-// a slot, though never for longer than its lease after the last start: one whose
-// end is never heard of holds nobody up for good.
+// a slot. A lease after the last start, those in flight are waited for no more:
+// one that is never heard of holds nobody up for good.
 type Gate struct {
 	Breaker // assigned once
 
 	waiting int      // how many stand in line before it
-	flying  int      // started while it bounded what is in flight, and not landed
-	last    law.Time // when the last of these started
+	flying  int      // in flight: started while it bounded that, and not landed
+	flock   uint32   // which of those that were counted; the ones before are waited for no more
+	last    law.Time // when the last of them started
 	retired bool     // forgotten; see Budget
 }
 
@@ -51,14 +52,14 @@ type Gate struct {
 // of no gate.
 type Pass struct {
 	gate   *Gate
-	Ticket any  // of the Breaker
-	probe  bool // it has a probe's place
-	flies  bool // it counts among those in flight
+	Ticket any    // of the Breaker
+	probe  bool   // it has a probe's place
+	flock  uint32 // it counts among those in flight; 0: it does not
 }
 
 // Bound reports whether the end of the request may let others start, so that
 // Land must be called.
-func (p *Pass) Bound() bool { return p.probe || p.flies }
+func (p *Pass) Bound() bool { return p.probe || p.flock != 0 }
 
 // free reports whether g holds nobody up: one or two atomic reads.
 func (g *Gate) free() bool {
@@ -70,7 +71,7 @@ func (g *Gate) holds(now law.Time) bool {
 	return !g.free() && g.Closed() && g.flying >= g.Allowance() && now < g.relents()
 }
 
-// relents returns when g lets one more start though none has landed.
+// relents returns when g no longer waits for those in flight.
 func (g *Gate) relents() law.Time { return sum(g.last, int64(g.Lease())) }
 
 func sum(a, b law.Time) law.Time {
@@ -92,8 +93,13 @@ func (l *Line) take(g *Gate, now law.Time) (p Pass, ok bool) {
 	if !ok {
 		return Pass{}, false
 	}
-	p = Pass{gate: g, Ticket: ticket, probe: probe, flies: !probe && !g.free()}
-	if p.flies {
+	p = Pass{gate: g, Ticket: ticket, probe: probe}
+	if !probe && !g.free() {
+		if g.flying == 0 || now >= g.relents() {
+			g.flock++
+			g.flying = 0
+		}
+		p.flock = g.flock
 		g.flying++
 		g.last = now
 	}
@@ -117,10 +123,10 @@ func (l *Line) time(now law.Time) time.Time { return l.epoch.Add(time.Duration(n
 
 // land ends p's part of what is in flight.
 func (p *Pass) land() {
-	if p.flies {
-		p.flies = false
+	if p.flock != 0 && p.flock == p.gate.flock {
 		p.gate.flying--
 	}
+	p.flock = 0
 }
 
 // giveBack undoes take for a request that was not sent.
