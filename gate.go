@@ -30,9 +30,9 @@ type ticket struct {
 	breaker.Ticket
 }
 
-// set puts the gate under a Config; nil is no breaker. A breaker whose Config
-// changes begins anew, but open if it was not closed, for what was left of its
-// time at least. That is no news, and nobody is told. The site's mu is held.
+// set puts the gate under a Config; nil is no breaker. See SetPolicies for what
+// becomes of a breaker whose Config changes. That one that was not closed is open
+// is no news, and nobody is told. The site's mu is held.
 func (g *gate) set(c *breaker.Config) {
 	old := g.breaker.Load()
 	if c == nil {

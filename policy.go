@@ -33,7 +33,7 @@ type Policy struct {
 	// stand in one policy only.
 	Hosts []string
 	// Shared makes the policy's hosts spend one budget and stand in one line, as
-	// if they were one host.
+	// if they were one host. Each keeps a Breaker of its own.
 	Shared bool
 	// Limits apply to every request. Each is a rule without a key, named by its
 	// text, such as "50/1s". A request costs each of them Call.Cost units, or 1.

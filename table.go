@@ -11,7 +11,8 @@ import (
 
 // A table is the hosts and keys that a Transport remembers. When it is full, an
 // entry that has not been used for a while makes room, if nobody can notice:
-// nobody in line or in flight, no debt, no pause, every law recovered.
+// nobody in line or in flight, no debt, no pause, every law recovered, the breaker
+// closed and clean.
 //
 // Locks are taken in this order: table, sites, site, line.
 type table struct {
@@ -23,10 +24,10 @@ type table struct {
 	looks int // how many entries the next search for room may look at
 }
 
-// An entry is one host, or one key of a host.
+// An entry is one host, one key of a host, or one host's gate in a Shared policy.
 type entry struct {
 	site   *site
-	id     keyID        // of a key; zero for the host itself
+	id     keyID        // of a key or a gate; zero for the host itself
 	budget *line.Budget // of a key
 	used   atomic.Bool  // since the hand last passed
 }
