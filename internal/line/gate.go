@@ -173,6 +173,17 @@ func (l *Line) retireGate(g *Gate, now law.Time) bool {
 	return g.retired
 }
 
+// Look returns the refusal of a request that would arrive before g now, or nil
+// where it may enter.
+func (l *Line) Look(g *Gate) (*Refusal, error) {
+	now := l.lock()
+	defer l.unlock()
+	if l.retired || g.retired {
+		return nil, ErrRetired
+	}
+	return l.barred(g, now), nil
+}
+
 // barred returns the refusal of a request that arrives before g now, or nil
 // where it may start or stand in line.
 func (l *Line) barred(g *Gate, now law.Time) *Refusal {
@@ -225,7 +236,7 @@ func (l *Line) turnAway(w *waiter, r *Refusal) {
 
 // thin tells those before g who have no room there, the last to come first.
 func (l *Line) thin(g *Gate, now law.Time) {
-	if g == nil || g.waiting == 0 || g.Closed() {
+	if g.waiting == 0 || g.Closed() {
 		return
 	}
 	room := g.Room(l.time(now))

@@ -399,7 +399,6 @@ func (l *Line) dispatchPlain(now law.Time) {
 			slot = now // it could not have started then
 		}
 		l.start(w, pass, slot, now)
-		l.thin(w.gate, now)
 		if l.first != nil {
 			t = min(now, max(slot, l.first.arrived))
 		}
