@@ -153,10 +153,11 @@ func (t *Transport) remember(r *route, s *site, g *gate) {
 // start takes what every request takes, if it can start at once and ctx does not
 // end meanwhile.
 func (r *route) start(ctx context.Context) (p line.Pass, ok bool) {
-	if !r.gate.free() {
+	gate := r.gate.side()
+	if !gate.Free() {
 		return line.Pass{}, false
 	}
-	at, p, ok := r.site.line.Start(r.budgets, r.gate.side())
+	at, p, ok := r.site.line.Start(r.budgets, gate)
 	if ok && ctx.Err() != nil {
 		r.site.line.Undo(r.budgets, at)
 		return line.Pass{}, false

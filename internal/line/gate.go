@@ -61,14 +61,14 @@ type Pass struct {
 // Land must be called.
 func (p *Pass) Bound() bool { return p.probe || p.flock != 0 }
 
-// free reports whether g holds nobody up: one or two atomic reads.
-func (g *Gate) free() bool {
+// Free reports whether g holds nobody up: one or two atomic reads.
+func (g *Gate) Free() bool {
 	return g == nil || g.Closed() && g.Allowance() == math.MaxInt
 }
 
 // holds reports whether who is due must wait for one in flight to land.
 func (g *Gate) holds(now law.Time) bool {
-	return !g.free() && g.Closed() && g.flying >= g.Allowance() && now < g.relents()
+	return !g.Free() && g.Closed() && g.flying >= g.Allowance() && now < g.relents()
 }
 
 // relents returns when g no longer waits for those in flight.
@@ -94,7 +94,7 @@ func (l *Line) take(g *Gate, now law.Time) (p Pass, ok bool) {
 		return Pass{}, false
 	}
 	p = Pass{gate: g, Ticket: ticket, probe: probe}
-	if !probe && !g.free() {
+	if !probe && !g.Free() {
 		if g.flying == 0 || now >= g.relents() {
 			g.flock++
 			g.flying = 0
@@ -108,7 +108,7 @@ func (l *Line) take(g *Gate, now law.Time) (p Pass, ok bool) {
 
 // pass is take where g holds nobody up: it needs no time, and gives no probe.
 func (l *Line) pass(g *Gate) (Pass, bool) {
-	if !g.free() || g.retired {
+	if !g.Free() || g.retired {
 		return Pass{}, false
 	}
 	ticket, probe, ok := g.Take(time.Time{})

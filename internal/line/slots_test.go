@@ -104,7 +104,7 @@ func (w *tower) answer(f *flight) {
 func (w *tower) turn(g *Gate, n int) string {
 	b := g.Breaker.(*fakeBreaker)
 	switch {
-	case g.free():
+	case g.Free():
 		b.open, b.places = true, 0
 	case b.open && b.places == 0 && b.flock == nil:
 		b.places, b.flock = n, new(int)
