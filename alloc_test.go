@@ -10,6 +10,11 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
+// left are headers that say that much is left.
+func left(limit, remaining, reset string) http.Header {
+	return http.Header{limit: {"1000000000"}, remaining: {"999999999"}, reset: {"60"}}
+}
+
 // What starts at once allocates nothing.
 func TestAllocNothing(t *testing.T) {
 	if headway.RaceEnabled {
@@ -25,7 +30,7 @@ func TestAllocNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy headway.Policy
 		ask    ask
-		wait   time.Duration
+		says   http.Header // in the answer
 	}{
 		"no limit":             {policy: headway.Policy{}},
 		"one window":           {policy: headway.Policy{Limits: []limiter.Limit{window}}},
@@ -42,8 +47,6 @@ func TestAllocNothing(t *testing.T) {
 		"keys, path and limit": {policy: headway.Policy{Rules: []headway.Rule{header, callKey, path}, Limits: []limiter.Limit{window}}, ask: ask{
 			url: "https://api.test/v1/chat/x/y", header: http.Header{"Tenant": {"a"}}, call: headway.Call{Key: "a"},
 		}},
-		"a wait budget":    {policy: headway.Policy{Limits: []limiter.Limit{window}, MaxWait: time.Second}},
-		"a shared one":     {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true}},
 		"a breaker":        {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}}},
 		"a rate breaker":   {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{Rate: 0.5}}},
 		"breakers, shared": {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true, Breaker: &breaker.Config{}}},
@@ -53,8 +56,15 @@ func TestAllocNothing(t *testing.T) {
 		"a table of one's own": {policy: headway.Policy{Breaker: &breaker.Config{}, Classify: func(*http.Request, *http.Response, error) breaker.Outcome {
 			return breaker.Success
 		}}},
-		"another host": {policy: headway.Policy{Hosts: []string{"other.test"}}},
-		"a bypass":     {policy: headway.Policy{}, ask: ask{call: headway.Call{Bypass: true}}},
+		"breaker and three headers": {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}}, says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
+		"three headers":             {policy: headway.Policy{Limits: []limiter.Limit{window}}, says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
+		"three headers and a key":   {policy: headway.Policy{Rules: []headway.Rule{callKey}}, ask: key("a"), says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
+		"a rule's headers":          {policy: headway.Policy{Rules: []headway.Rule{{Name: "requests", Limit: window}}}, says: left("X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests")},
+		"a structured field":        {policy: headway.Policy{Limits: []limiter.Limit{window}}, says: http.Header{"Ratelimit": {`"default";r=999999999;t=60`}, "Ratelimit-Policy": {`"default";q=1000000000;w=60`}}},
+		"a wait budget":             {policy: headway.Policy{Limits: []limiter.Limit{window}, MaxWait: time.Second}},
+		"a shared one":              {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true}},
+		"another host":              {policy: headway.Policy{Hosts: []string{"other.test"}}},
+		"a bypass":                  {policy: headway.Policy{}, ask: ask{call: headway.Call{Bypass: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.policy.Hosts == nil {
@@ -62,6 +72,9 @@ func TestAllocNothing(t *testing.T) {
 			}
 			req := tc.ask.request("x")
 			resp := ok(req)
+			if tc.says != nil {
+				resp.Header = tc.says
+			}
 			tr := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) { return resp, nil }), headway.Config{Policies: []headway.Policy{tc.policy}})
 			n := testing.AllocsPerRun(2000, func() {
 				if _, err := tr.RoundTrip(req); err != nil {

@@ -15,13 +15,15 @@ import (
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
 )
 
 var errReset = errors.New("connection reset")
 
-// broken is one policy for all hosts with a breaker, under limits.
+// broken is one policy for all hosts with a breaker, under limits. It does not
+// listen, so that nothing but the breaker holds anybody up.
 func broken(c breaker.Config, list ...limiter.Limit) []headway.Policy {
-	return []headway.Policy{{Name: "p", Hosts: []string{"*"}, Limits: list, Breaker: &c}}
+	return []headway.Policy{{Name: "p", Hosts: []string{"*"}, Limits: list, Breaker: &c, Dialects: []retryafter.Dialect{retryafter.None}}}
 }
 
 // script makes the base answer by the request's name: "fail" resets, "429" and
@@ -204,6 +206,32 @@ func TestS71_ThrottlingCountsForNothing(t *testing.T) {
 			s.send(fmt.Sprint(500+i*2), ask{}) // 500, 502, 504, 506, 508
 		}
 		s.wantState(breaker.Open)
+	})
+}
+
+// A service that throttles its probe is not down: the next probe waits for the
+// pause in line, without a place, and the others are told when one is possible.
+func TestS71_AThrottledProbeWaitsForThePause(t *testing.T) {
+	policies := broken(breaker.Config{})
+	policies[0].Dialects = nil
+	play(t, policies, func(s *scene) {
+		s.base.answer = func(req *http.Request) (*http.Response, error) {
+			resp := ok(req)
+			if req.Header.Get("Name") == "A" {
+				resp.StatusCode = 503
+				resp.Header.Set("Retry-After", "7")
+			}
+			return resp, nil
+		}
+		s.breaker().Trip(errReset, 0)
+		s.until(5 * time.Second)
+		s.wantOK(s.send("A", ask{}))
+		s.wantState(breaker.HalfOpen)
+		b := s.send("B", ask{})
+		s.wantOpen(s.send("C", ask{}), 0, 7*time.Second+30*time.Second, errReset)
+		s.wantStarts("A@5s B@12s")
+		s.wantOK(b)
+		s.wantState(breaker.Closed)
 	})
 }
 

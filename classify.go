@@ -12,13 +12,14 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// believed is the longest Retry-After that a breaker stays open for.
-const believed = 24 * time.Hour
-
-// result returns what the end of a request means for the breaker.
-func (p *policy) result(req *http.Request, resp *http.Response, err error) breaker.Result {
-	if p.Classify == nil && err == nil && resp.StatusCode < 400 {
+// result returns what the end of a request means for the breaker. said is what was
+// read in the answer; nil where that was not listened to.
+func (p *policy) result(req *http.Request, resp *http.Response, err error, said *retryafter.Signal) breaker.Result {
+	switch {
+	case p.Classify == nil && err == nil && resp.StatusCode < 400 && (said == nil || !said.Throttled):
 		return breaker.Result{Outcome: breaker.Success} // nearly all
+	case said != nil:
+		return p.judge(req, resp, err, said)
 	}
 	var signal retryafter.Signal
 	if err == nil && resp.StatusCode >= 400 {
@@ -27,7 +28,7 @@ func (p *policy) result(req *http.Request, resp *http.Response, err error) break
 	return p.judge(req, resp, err, &signal)
 }
 
-// judge is result once it has been read what the answer asks for.
+// judge is result once it has been read what the answer says.
 func (p *policy) judge(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal) breaker.Result {
 	var r breaker.Result
 	if p.Classify != nil {
@@ -39,7 +40,7 @@ func (p *policy) judge(req *http.Request, resp *http.Response, err error, signal
 		if r.Err = err; err == nil {
 			r.Err = statusError(resp.StatusCode)
 		}
-		r.RetryAfter = min(signal.RetryAfter, believed)
+		r.RetryAfter = min(signal.RetryAfter, p.maxPause())
 	}
 	return r
 }

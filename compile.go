@@ -7,6 +7,7 @@ import (
 
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
 )
 
 // config is the policies in force, compiled. It is read-only.
@@ -26,6 +27,9 @@ type policy struct {
 	places map[string]int
 	specs  []*law.Spec // by place; nil where the rule is no more
 	sites  *sites      // the same for all policies that follow one another by name
+	// listens says that answers are read, by reader at hosts of no dialect.
+	listens bool
+	reader  *retryafter.Reader
 }
 
 // rule is a compiled Rule or an element of Limits.
@@ -61,6 +65,8 @@ func compile(policies []Policy, old *config) *config {
 		for i, l := range p.Limits {
 			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: specOf(l), isLimit: true})
 		}
+		p.reader = retryafter.NewReader(p.Dialects, "")
+		p.listens = !slices.Contains(p.Dialects, retryafter.None)
 		slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
 		p.specs = make([]*law.Spec, len(p.places))
 		for i := range p.rules {

@@ -20,8 +20,9 @@
 //     the time until a probe is possible: nothing is spent, and nobody stands in
 //     line. Half-open, as many stand in line or are sent as may be probes. It is
 //     looked at again on joining the line and on starting.
-//  4. When could it start? At the latest of: the moment when each of its
-//     limits has room, a free slot under MaxInFlight, and what those in line
+//  4. When could it start? At the latest of: the end of a pause that the server
+//     asked for, the moment when each of its limits, and each that the server
+//     announced, has room, a free slot under MaxInFlight, and what those in line
 //     before it need.
 //  5. Does it fit? When that is past its wait budget, at or past the context's
 //     deadline, past the line's cap, or never, it is refused now, by a
@@ -30,16 +31,41 @@
 //     its wait budget or its context is over.
 //  6. One wait. It stands in line once, for everything together. Whenever
 //     something changes, those in line move up; nobody is moved back by it,
-//     unless a limit was lowered or budget was spent elsewhere. A request may
+//     unless a limit was lowered, budget was spent elsewhere or the server said
+//     that less is left. A request may
 //     pass another only where the other loses nothing by it.
 //  7. Start. All its units, its slot and its place as a probe are taken
 //     together, at the moment when it is handed to the base transport, or none
 //     is.
-//  8. Classify. Its end is a success or a failure to the breaker, or is ignored,
+//  8. Listen. What the answer says holds for everybody whom it concerns, those
+//     in line among them. See "What the server says".
+//  9. Classify. Its end is a success or a failure to the breaker, or is ignored,
 //     by the table of Policy.Classify.
-//  9. Tell. The Observer hears what was decided, with no lock held.
+//  10. Tell. The Observer hears what was decided, with no lock held.
 //
 // The response goes back as it came. A Transport never sends a request twice.
+//
+// # What the server says
+//
+// A 429, a 503 with a Retry-After, and what a dialect of package retryafter or a
+// refusal's body tells to be the same, raises a pause. It belongs to the
+// request's identity: the keys of those rules with a Key that match it, taken
+// together, over all paths; where none does, to the host, or to all hosts of a
+// Shared policy. A dialect may narrow it to the requests of that identity under
+// the first rule with Methods or a Path that matched, or widen it to the host. The
+// longest pause wins, and it is never left early. After its end, for 10 s, the
+// k-th start comes no earlier than the end plus k times the shortest interval of
+// the request's limits, at most 1 s. A 429 without a time is a pause of 1 s, that
+// doubles up to 5 min with each one more until a request succeeds; one whose body
+// says that the quota must be paid for is none. Policy.MaxPause cuts what is too
+// long to be true.
+//
+// What a server says is left of a limit caps what starts, see Learn; an answer
+// that says so need not be a refusal. To know it, the first 4 KiB of a refusal's
+// body may be read before the caller gets it, where a dialect tells its refusals
+// by the body; the caller still reads all of it. That waits for these bytes, as
+// long as the request's context lasts. Bodies of successes and streams are never
+// read. Policy.Dialects chooses what is understood, or switches listening off.
 //
 // # Words
 //

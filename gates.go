@@ -69,7 +69,7 @@ func (t *Transport) addGate(s *site, p *policy, host string) (g *gate, news bool
 		return s.gates.own, true
 	}
 	g = s.newGate(t, host)
-	g.id = keyID{gatePlace, host}
+	g.id = keyID{place: gatePlace, key: host}
 	if s.gates.hosts == nil {
 		s.gates.hosts = map[string]*gate{}
 	}

@@ -37,6 +37,13 @@ const (
 	EventCanceled
 	// EventSpend: budget was used or given back outside the transport.
 	EventSpend
+	// EventPause: an answer asked us not to come back for a while, and that is
+	// longer than was known.
+	EventPause
+	// EventLearned: an answer said what is left of a limit.
+	EventLearned
+	// EventMalformed: a header of an answer was malformed and ignored.
+	EventMalformed
 	// EventOverflow: Config.MaxHosts are remembered and none can be forgotten; a
 	// new host or key shares its policy's overflow entry.
 	EventOverflow
@@ -51,7 +58,10 @@ const (
 	EventClosed
 )
 
-var eventKinds = [...]string{"", "start", "refused", "canceled", "spend", "overflow", "open_refused", "open", "half_open", "closed"}
+var eventKinds = [...]string{
+	"", "start", "refused", "canceled", "spend", "pause", "learned", "malformed", "overflow",
+	"open_refused", "open", "half_open", "closed",
+}
 
 // String returns the kind as one lower-case word.
 func (k EventKind) String() string {
@@ -89,6 +99,25 @@ type Event struct {
 	RetryAfter time.Duration
 	// AtLeast says that RetryAfter is a lower bound.
 	AtLeast bool
+	// Status is the status of the answer that caused the event; zero for none.
+	Status int
+	// Dialect names the dialect in which the answer spoke.
+	Dialect string
+	// Pause is for how long nobody of those concerned starts, from now.
+	Pause time.Duration
+	// Cut says that the server asked for more than the policy's MaxPause.
+	Cut bool
+	// Limit is the most units per window that the server announces; zero where it
+	// does not say. Remaining is what it said is left, and Reset the time until
+	// units come back; negative where it does not say.
+	Limit int64
+	// Reset is the time until units come back; negative where nobody said it.
+	Reset time.Duration
+	// Drift is how many units others have spent since the last answer, as far as
+	// what is left shows it.
+	Drift int64
+	// Header is the malformed header's name.
+	Header string
 	// Err is the failure that opened the breaker; nil where none was given.
 	Err error
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
 )
 
 // A Policy says how the requests to a set of hosts are limited. Each host has
@@ -99,8 +100,20 @@ type Policy struct {
 	//	an error while the body is read          ignored: report it by Transport.Breaker
 	//
 	// A failure with a Retry-After keeps an opened breaker open until then, for
-	// 24 h at most.
+	// MaxPause at most.
 	Classify func(*http.Request, *http.Response, error) breaker.Outcome
+	// MaxPause bounds how long a pause that the server asks for, and the time to
+	// its reset, is believed: a longer one is cut to it, and the event says so.
+	// Zero means 24 h.
+	MaxPause time.Duration
+	// Dialects are those in which answers are read. Nil means all that package
+	// retryafter knows; retryafter.None among them switches listening off: then
+	// no answer holds anybody up. Several are needed where a host speaks several,
+	// and help where two dialects mean different things by one header.
+	Dialects []retryafter.Dialect
+	// Learn is what becomes of the limits that answers announce. Zero is
+	// LearnLower.
+	Learn Learn
 	// Answer is what a refused request gets: an error, or a local response.
 	// Zero is AnswerError.
 	Answer Answer
@@ -133,7 +146,8 @@ type Rule struct {
 	// change the request or read its body.
 	Key func(*http.Request) (string, error)
 	// Cost says how many units a request takes. Nil means 1; FromCallCost takes
-	// it from the Call. A cost of 0 takes nothing and waits only for a slot. A
+	// it from the Call. A cost of 0 takes nothing and waits only for pauses and a
+	// slot. A
 	// negative cost is an error. Cost runs as Key does.
 	Cost func(*http.Request) (int64, error)
 	// Settle reads the true cost of a request from its response's headers. What
@@ -142,6 +156,31 @@ type Rule struct {
 	// runs as Key does; it must not change the response or read its body.
 	Settle func(*http.Response) (int64, bool)
 }
+
+// Learn is what becomes of the limits that answers announce: so many units left
+// until so much later. A limit belongs to the rule of its name (without case) or,
+// if it counts requests, to the one of its period, with that rule's costs and
+// keys; else it is a rule of its own, of which each request of the identity that
+// the answer was for costs 1. At most 8 are kept for each.
+type Learn uint8
+
+const (
+	// LearnLower makes what the server says is left a cap until its reset, less
+	// what is granted and not answered yet. A later answer lowers it at once, but
+	// raises it only with nothing else in flight, and to no more than those were
+	// told that were in flight together with it; one that was started before the
+	// last heard raises nothing. From the reset on it is at most the announced
+	// limit, until the server says more, and where the server announces none, no
+	// cap. Where the server does not say when units come back, its window counts
+	// as the time, up to a minute; and where that is not said either, one request
+	// a second asks when nothing is left.
+	LearnLower Learn = iota
+	// LearnPace is LearnLower, and spreads what is left evenly over the time to
+	// the reset.
+	LearnPace
+	// LearnOff obeys pauses alone.
+	LearnOff
+)
 
 // An Answer is what a refused request gets. The zero Answer is AnswerError.
 type Answer uint8

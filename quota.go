@@ -68,6 +68,7 @@ func (q *Quota) visit(n int64) *visit {
 	}
 	v := &visit{t: q.t, route: route{config: c, name: host, policy: c.policies[i]}}
 	v.claims.add(claim{rule: r, key: q.key, cost: n})
+	v.identify(r, q.key)
 	return v
 }
 
@@ -137,7 +138,7 @@ func (q *Quota) Delay(n int64) time.Duration {
 		return 0
 	}
 	v.open(context.Background())
-	if r := v.site.line.Delay(v.needs.all(), true, nil); r != nil {
+	if r := v.delay(true); r != nil {
 		return r.RetryAfter
 	}
 	return 0

@@ -144,6 +144,10 @@ func TestS13_KeysArePrivate(t *testing.T) {
 		if _, err := s.Quota("none", "by call", secretKey); err != nil {
 			texts = append(texts, err.Error())
 		}
+		s.until(2 * time.Hour)
+		s.base.answer = says(429, "", "Retry-After: 5, soon", "X-RateLimit-Limit: 9", "X-RateLimit-Remaining: x", "RateLimit: \"a\";r=1;t=60")
+		a.url = ""
+		note(s.send("", a))
 		kinds := map[headway.EventKind]bool{}
 		digests := map[string]bool{}
 		for _, e := range events {

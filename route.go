@@ -3,10 +3,13 @@ package headway
 import (
 	"context"
 	"hash/maphash"
+	"net/http"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/retryafter"
 )
 
 // A route is what was found out for the requests to one host, by the spelling of
@@ -16,8 +19,9 @@ type route struct {
 	scheme, host string
 	name         string  // the canonical host
 	policy       *policy // nil: none
-	site         *site   // holds until the site has been forgotten
-	gate         *gate   // nil: no breaker
+	reader       *retryafter.Reader
+	site         *site // holds until the site has been forgotten
+	gate         *gate // of site; nil: no breaker
 	// budgets is what every request to the host takes one unit of. Nil where
 	// requests differ: there are rules that match some only, or have a key or a
 	// cost.
@@ -119,6 +123,7 @@ func (t *Transport) route(u *url.URL) route {
 	name, i := c.hosts.lookup(u.Scheme, u.Host)
 	if r.name = name; i >= 0 {
 		r.policy = c.policies[i]
+		r.reader = r.policy.reader.ForHost(name)
 	} else if slot := t.routes.place(&r); slot != nil {
 		slot.Store(&cached{route: r})
 	}
@@ -152,21 +157,29 @@ func (t *Transport) remember(r *route, s *site, g *gate) {
 
 // start takes what every request takes, if it can start at once and ctx does not
 // end meanwhile.
-func (r *route) start(ctx context.Context) (p line.Pass, ok bool) {
+func (r *route) start(ctx context.Context) (at time.Duration, p line.Pass, ok bool) {
 	gate := r.gate.side()
 	if !gate.Free() {
-		return line.Pass{}, false
+		return 0, line.Pass{}, false
 	}
-	at, p, ok := r.site.line.Start(r.budgets, gate)
+	at, p, ok = r.site.line.Start(r.budgets, gate, r.policy.listens)
 	if ok && ctx.Err() != nil {
-		r.site.line.Undo(r.budgets, at)
-		return line.Pass{}, false
+		r.site.line.Undo(r.budgets, r.policy.listens, at)
+		return 0, line.Pass{}, false
 	}
 	r.site.touch()
 	if r.gate != nil {
 		r.gate.touch()
 	}
-	return p, ok
+	return at, p, ok
+}
+
+// land is visit.land for a request that start has let through: a pass of a closed
+// breaker, that nobody misses when this panics.
+func (r *route) land(t *Transport, p *line.Pass, req *http.Request, resp *http.Response, err error, said *retryafter.Signal) {
+	if r.gate != nil {
+		t.record(r, r.site, p, r.policy.result(req, resp, err, said))
+	}
 }
 
 // uniform reports whether the rule takes one unit of one budget for every

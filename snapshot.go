@@ -27,6 +27,10 @@ type HostStatus struct {
 	// Breakers is the breaker of the host, if its policy has one, or those of
 	// all hosts of a Shared policy, by host.
 	Breakers []BreakerStatus
+	// Pauses are those that answers have raised and that have not ended.
+	Pauses []PauseStatus
+	// Learned are the limits that answers have announced.
+	Learned []LearnedStatus
 }
 
 // A BreakerStatus is the breaker of one host.
@@ -42,6 +46,45 @@ type BreakerStatus struct {
 	// Err is the failure that opened it; nil when closed, and where none was
 	// given.
 	Err error
+}
+
+// A PauseStatus is a pause that an answer has raised.
+type PauseStatus struct {
+	// Rule is the rule whose requests it holds up; empty for all.
+	Rule string
+	// KeyDigest is the digest of the identity that it holds up, several keys
+	// joined by "+"; empty for everybody.
+	KeyDigest string
+	// Left is the time until its end.
+	Left time.Duration
+	// Source is the dialect in which the answer spoke; empty where the answer
+	// gave no time, and the pause is the Transport's own.
+	Source string
+}
+
+// A LearnedStatus is what the server has announced of one limit.
+type LearnedStatus struct {
+	// Rule is the rule that it belongs to; "learned", with the server's name for
+	// it, where it is a rule of its own.
+	Rule string
+	// KeyDigest is as in PauseStatus.
+	KeyDigest string
+	// Source is the dialect in which the server spoke.
+	Source string
+	// Window is the limit's period where the server says it, else zero.
+	Window time.Duration
+	// Limit is the most units per window; zero where the server does not say.
+	Limit int64
+	// Remaining is what is left now, less what is granted and not answered. It is
+	// math.MaxInt64 where all has come back and no limit is known.
+	Remaining int64
+	// Reset is the time until units come back; negative where nobody said it.
+	Reset time.Duration
+	// Age is the time since the answer.
+	Age time.Duration
+	// Drift is how many units more the server has counted than were used here, as
+	// far as what it says is left shows it: what others have spent.
+	Drift int64
 }
 
 // A RuleStatus is the budget of one rule and key.
@@ -103,7 +146,7 @@ func (s *site) status(p *policy, d digester) HostStatus {
 			add(r, "", b)
 		}
 		for id, e := range s.keys {
-			if r.key != nil && id.place == r.place {
+			if r.key != nil && id.place == r.place && e.budget != nil {
 				add(r, id.key, e.budget)
 			}
 		}
@@ -119,10 +162,40 @@ func (s *site) status(p *policy, d digester) HostStatus {
 		}
 	}
 	slices.SortFunc(h.Breakers, func(a, b BreakerStatus) int { return cmp.Compare(a.Host, b.Host) })
+	h.hear(s.line.Heard(budgets), budgets)
 	slices.SortStableFunc(h.Rules, func(a, b RuleStatus) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest))
 	})
 	return h
+}
+
+// hear adds what answers have brought. h.Rules are the rules of budgets.
+func (h *HostStatus) hear(all []line.Heard, budgets []*line.Budget) {
+	for _, e := range all {
+		rule, key := "", e.Label
+		if i := slices.Index(budgets, e.Rule); i >= 0 {
+			if rule = h.Rules[i].Rule; key == "" {
+				key = h.Rules[i].KeyDigest
+			}
+		}
+		if e.Pause > 0 {
+			h.Pauses = append(h.Pauses, PauseStatus{Rule: rule, KeyDigest: key, Left: e.Pause, Source: e.Source})
+			continue
+		}
+		if rule == "" {
+			rule = learnedName(e.Name)
+		}
+		h.Learned = append(h.Learned, LearnedStatus{
+			Rule: rule, KeyDigest: key, Source: e.Source, Window: e.Window, Limit: max(0, e.Limit),
+			Remaining: e.Left, Reset: e.Reset, Age: e.Age, Drift: e.Drift,
+		})
+	}
+	slices.SortStableFunc(h.Pauses, func(a, b PauseStatus) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest))
+	})
+	slices.SortStableFunc(h.Learned, func(a, b LearnedStatus) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest), cmp.Compare(a.Window, b.Window))
+	})
 }
 
 // digestOf returns the digest of a key, or nothing for none.

@@ -27,8 +27,8 @@ type table struct {
 // An entry is one host, one key of a host, or one host's gate in a Shared policy.
 type entry struct {
 	site   *site
-	id     keyID        // of a key or a gate; zero for the host itself
-	budget *line.Budget // of a key
+	id     keyID        // of a key, an identity or a gate; zero for the host itself
+	budget *line.Budget // of a key; nil for an identity
 	used   atomic.Bool  // since the hand last passed
 }
 
@@ -64,10 +64,12 @@ type site struct {
 	gates *gates // nil until a breaker is needed
 }
 
-// A keyID is one key under one rule, or one host's gate in a Shared policy.
+// A keyID is one key under one rule or, without a key, an identity, or one host's
+// gate in a Shared policy.
 type keyID struct {
 	place int
 	key   string
+	who   uint64
 }
 
 // gatePlace stands where rules have their places.
@@ -132,7 +134,7 @@ func (ss *sites) add(host string) *site {
 // and has opened other budgets there already; see table.site for news.
 func (t *table) budget(s *site, own *gate, opened []claim, r *rule, key string) (b *line.Budget, news bool) {
 	if r.key != nil {
-		return t.keyBudget(s, own, opened, keyID{r.place, key})
+		return t.keyBudget(s, own, opened, keyID{place: r.place, key: key})
 	}
 	if b := s.at(r.place); b != nil {
 		return b, false
@@ -224,6 +226,43 @@ func (t *table) addKey(s *site, own *gate, opened []claim, id keyID) (b *line.Bu
 	return b, false
 }
 
+// openEar makes room for what the server says to an identity. It reports whether
+// there was any.
+func (t *table) openEar(s *site, own *gate, opened []claim, who uint64, label func() string) bool {
+	id := keyID{who: who}
+	s.mu.RLock()
+	e := s.keys[id]
+	s.mu.RUnlock()
+	if e != nil {
+		e.touch()
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.makeRoom(s, own, opened) {
+		return false
+	}
+	s.sites.mu.RLock()
+	defer s.sites.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keys[id] != nil {
+		return true
+	}
+	if s.sites.overflow == s {
+		return false
+	}
+	e = &entry{site: s, id: id}
+	e.used.Store(true)
+	if s.keys == nil {
+		s.keys = map[keyID]*entry{}
+	}
+	s.keys[id] = e
+	t.ring = append(t.ring, e)
+	s.line.OpenEar(who, label())
+	return true
+}
+
 // sweep is how many entries a search for room may look at, on average.
 const sweep = 512
 
@@ -271,10 +310,10 @@ func (e *entry) forget() bool {
 	if e.id.place == gatePlace {
 		return s.forgetGate(e.id.key)
 	}
-	if e.budget != nil {
+	if e.id != (keyID{}) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.line.Retire(e.budget) {
+		if e.budget == nil && !s.line.RetireEar(e.id.who) || e.budget != nil && !s.line.Retire(e.budget) {
 			return false
 		}
 		delete(s.keys, e.id)
@@ -327,7 +366,9 @@ func (s *site) set(p *policy) {
 		}
 	}
 	for id, e := range s.keys {
-		changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place)})
+		if e.budget != nil {
+			changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place)})
+		}
 	}
 	s.setGates(p)
 	if p == nil {

@@ -98,12 +98,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.base.RoundTrip(req)
 	}
 	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && call == (Call{}) && ctx.Err() == nil {
-		if pass, ok := r.start(ctx); ok {
-			// Most requests: nothing to wait for, and little to do afterwards.
-			resp, err := oneOf(t.base.RoundTrip(req))
-			if r.gate != nil {
-				t.record(r, r.site, &pass, r.policy.result(req, resp, err))
+		if at, pass, ok := r.start(ctx); ok { // most requests: nothing to wait for
+			if r.policy.listens {
+				return t.sendAndListen(r, req, at, &pass)
 			}
+			resp, err := oneOf(t.base.RoundTrip(req))
+			r.land(t, &pass, req, resp, err, nil)
 			return resp, err
 		}
 	}
@@ -141,7 +141,7 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 		return 0, err
 	}
 	v.open(req.Context())
-	if r := v.site.line.Delay(v.needs.all(), false, v.gate.side()); r != nil {
+	if r := v.delay(false); r != nil {
 		return r.RetryAfter, nil
 	}
 	return 0, nil

@@ -56,6 +56,17 @@ func validatePolicies(policies []Policy) error {
 		if p.Answer > AnswerResponse {
 			v.add("Answer = %d: want AnswerError or AnswerResponse", p.Answer)
 		}
+		if p.MaxPause < 0 {
+			v.add("MaxPause = %v: want a positive time, or zero for 24 h", p.MaxPause)
+		}
+		if p.Learn > LearnOff {
+			v.add("Learn = %d: want LearnLower, LearnPace or LearnOff", p.Learn)
+		}
+		for i, d := range p.Dialects {
+			if d == nil {
+				v.add("Dialects[%d] is nil: want a dialect of package retryafter, or your own", i)
+			}
+		}
 		v.rules(p)
 	}
 	return errors.Join(v.errs...)

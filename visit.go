@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
 )
 
 // A visit is one request on its way through the Transport.
@@ -25,7 +27,10 @@ type visit struct {
 	claims list[claim]     // the rules that match, narrow before wide
 	needs  list[line.Need] // what they take, without those that cost nothing
 
+	who uint64 // its identity: the keys of the rules that match; zero: none
+
 	granted, sent, answered bool
+	heeded                  bool // its needs have what an answer brought
 }
 
 // A list keeps its first few elements in place, so that a visit stays on the
@@ -55,6 +60,16 @@ func (l *list[T]) add(v T) {
 	l.more = append(l.more, v)
 }
 
+// set replaces the elements by those of a slice that all has returned and others
+// may have appended to.
+func (l *list[T]) set(s []T) {
+	if len(s) <= len(l.few) {
+		l.n, l.more = copy(l.few[:], s), nil
+		return
+	}
+	l.more = slices.Clone(s)
+}
+
 func (l *list[T]) clear() { l.n, l.more = 0, nil }
 
 // A claim is one rule's part in a request.
@@ -79,6 +94,7 @@ func (v *visit) match(call Call) error {
 			if c.key, err = r.key(v.req); err == nil && c.key == "" {
 				err = errEmptyKey
 			}
+			v.identify(r, c.key)
 		}
 		switch {
 		case err != nil:
@@ -188,13 +204,19 @@ func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (
 			}
 		}
 		v.openBudgets(ctx)
-		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot}
-		grant, refusal, err := v.site.line.Enter(ctx, &ask, v.gate.side())
-		v.grant, v.granted = grant, refusal == nil && err == nil
+		own := len(v.needs.all())
+		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot, Who: v.who, Count: !noSlot && v.policy.listens}
+		grant, needs, refusal, err := v.site.line.Enter(ctx, &ask, v.gate.side())
+		retired := errors.Is(err, line.ErrRetired)
+		if !retired {
+			v.heeded = len(needs) > own
+			v.needs.set(needs)
+			v.grant, v.granted = grant, refusal == nil && err == nil
+		}
 		if v.gate != nil {
 			v.gate.tell()
 		}
-		if errors.Is(err, line.ErrRetired) {
+		if retired {
 			continue
 		}
 		return refusal, err
@@ -241,6 +263,9 @@ func (v *visit) throttled(r *line.Refusal) *ThrottledError {
 			e.Rule, e.KeyDigest = c.rule.name, v.t.digestOf(c.key)
 		}
 	}
+	if e.Rule == "" {
+		e.Rule = r.Learned
+	}
 	return e
 }
 
@@ -254,6 +279,8 @@ func refusalOf(r *line.Refusal) limiter.Refusal {
 		e.Reason = limiter.ReasonImpossible
 	case r.LineFull:
 		e.Reason = limiter.ReasonLineFull
+	case r.Pause:
+		e.Reason = limiter.ReasonPause
 	case r.B == nil:
 		e.Reason = limiter.ReasonInFlight
 	}
@@ -285,13 +312,26 @@ func (v *visit) tell(ctx context.Context, e Event) {
 // settle does what is due once the base transport has returned.
 func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err error) (*http.Response, error) {
 	at := v.grant.At
-	if line.Strict(v.needs.all()) {
-		at = v.site.line.Answered(v.needs.all())
+	if v.counts() {
+		at = v.site.line.Answered(&v.grant, v.needs.all())
 	}
 	v.answered = true
-	v.land(resp, err)
 	if err != nil {
+		v.land(nil, err, nil)
 		return nil, err
+	}
+	if !v.policy.listens {
+		v.land(resp, nil, nil)
+	} else {
+		var s retryafter.Signal
+		said := read(v.reader, resp, &s)
+		v.land(resp, nil, &s)
+		if said {
+			v.hear(ctx, resp.StatusCode, &s)
+		}
+		if v.heeded && resp.StatusCode < 400 && !s.Throttled {
+			v.site.line.Succeeded(v.who, v.grant.At)
+		}
 	}
 	if v.settles(call) {
 		s := newSettlement(v, call, at)
@@ -304,9 +344,10 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	return resp, nil
 }
 
-// land tells the breaker how the request has ended. When that panics the caller
-// gets no response, so that nobody else could close its body.
-func (v *visit) land(resp *http.Response, err error) {
+// land tells the breaker how the request has ended; said is what was read in the
+// answer, if that was listened to. When it panics the caller gets no response, so
+// that nobody else could close its body.
+func (v *visit) land(resp *http.Response, err error, said *retryafter.Signal) {
 	if v.gate == nil {
 		return
 	}
@@ -316,7 +357,7 @@ func (v *visit) land(resp *http.Response, err error) {
 			resp.Body.Close()
 		}
 	}()
-	v.t.record(&v.route, v.site, &v.grant.Pass, v.policy.result(v.req, resp, err))
+	v.t.record(&v.route, v.site, &v.grant.Pass, v.policy.result(v.req, resp, err, said))
 	over = true
 }
 
@@ -341,6 +382,9 @@ func (t *Transport) reportLate(r *route, result breaker.Result) {
 		b.Fail(result.Err, result.RetryAfter, time.Now())
 	}
 }
+
+// counts reports whether the line has to hear of the answer.
+func (v *visit) counts() bool { return v.grant.Count || line.Strict(v.needs.all()) }
 
 // oneOf returns a response or an error, whatever the base transport has
 // returned. Of both, the error counts.
@@ -374,8 +418,8 @@ func (v *visit) finish() {
 			v.req.Body.Close()
 		}
 		return // the slot has gone back with the rest
-	case !v.answered && line.Strict(v.needs.all()):
-		v.site.line.Answered(v.needs.all())
+	case !v.answered && v.counts():
+		v.site.line.Answered(&v.grant, v.needs.all())
 	}
 	if v.grant.Slot {
 		v.site.line.Release()

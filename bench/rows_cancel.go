@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -39,7 +40,10 @@ func enqueue(n int, wait func(ctx context.Context, i int) error) []*patient {
 }
 
 // halfLeaves measures when the last of 1,000 starts after the first half has
-// been cancelled, and when one starts who comes then.
+// been cancelled, and when one starts who comes then. The first slot comes one
+// interval after a debt of 1 s, by when all stand in line and half of them have
+// left again: on a busy machine that takes longer than the first slots, which
+// would go to some who are to leave.
 func halfLeaves(build newQueue) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		return func() []float64 {
@@ -48,13 +52,16 @@ func halfLeaves(build newQueue) func(*options) func() []float64 {
 				n = 100
 			}
 			q := build(perSecond)
-			begin := time.Now()
-			q.owe(1)
+			begin := time.Now().Add(time.Second)
+			q.owe(1 + perSecond)
 			wait := func(ctx context.Context, _ int) error { return q.wait(ctx) }
 			line := enqueue(n, wait)
 			for _, p := range line[:n/2] {
 				p.cancel()
 				<-p.done
+			}
+			if !time.Now().Before(begin) {
+				return []float64{math.NaN(), math.NaN()} // some have started that were to leave
 			}
 			newcomer := enqueue(1, wait)[0]
 			last := line[n-1]
@@ -115,8 +122,9 @@ func mixed() func(context.Context, int) error {
 
 func cancelRows() []row {
 	half := row{
-		name: "cancel/half of 1,000", procs: 1, most: 1, alone: true,
-		about: "1,000 in line at 100 per s; the first 500 are cancelled; then one more comes. Seconds until the last of the 500 has started, and the newcomer. The ideal is 5.00 and 5.01.",
+		name: "cancel/half of 1,000", procs: 1, most: 3, alone: true,
+		about: "1,000 in line at 100 per s; the first 500 are cancelled; then one more comes. Seconds until the last of the 500 has started, and the newcomer. The ideal is 5.00 and 5.01. " +
+			"Whoever is woken more than 10 ms late starts late by the rest, and so do all behind: a bound on bursts. A machine with other work to do shows this.",
 		metrics: []metric{
 			{name: "last s", digits: 2}, {name: "newcomer s", digits: 2},
 		},

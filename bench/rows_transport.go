@@ -17,6 +17,7 @@ import (
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
 )
 
 // A stub answers everything at once with the same response.
@@ -43,6 +44,22 @@ func guardedHeadway(base http.RoundTripper) http.RoundTripper {
 	return must(headway.NewTransport(base, headway.Config{
 		Policies: []headway.Policy{{Hosts: []string{"*"}, Limits: []limiter.Limit{ampleBucket}, Breaker: &breaker.Config{}}},
 	}))
+}
+
+// deaf is headwayOver that does not read answers.
+func deaf(base http.RoundTripper, limits ...limiter.Limit) http.RoundTripper {
+	return must(headway.NewTransport(base, headway.Config{Policies: []headway.Policy{{
+		Hosts: []string{"*"}, Limits: limits, Dialects: []retryafter.Dialect{retryafter.None},
+	}}}))
+}
+
+// threeHeaders are those that most servers send who say what is left.
+func threeHeaders() http.Header {
+	h := http.Header{}
+	h.Set("X-RateLimit-Limit", "1000000000")
+	h.Set("X-RateLimit-Remaining", "999999999")
+	h.Set("X-RateLimit-Reset", "60")
+	return h
 }
 
 // perHost is what people write themselves: a limiter for each host.
@@ -140,6 +157,13 @@ func transportRows() []row {
 			{guardedName, ours, ops(trips(guardedHeadway))},
 			{"Headway, one Window", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				return headwayOver(base, 0, limiter.Limit{N: 10_000, Per: 100 * time.Microsecond})
+			}))},
+			{"Headway, one Bucket, not listening", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
+				return deaf(base, ampleBucket)
+			}))},
+			{"Headway, one Bucket, three headers in the answer", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
+				base.(*stub).resp.Header = threeHeaders()
+				return headwayOver(base, 0, ampleBucket)
 			}))},
 			{hand, peer, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				return &guarded{base: base, limit: ample, burst: ample}

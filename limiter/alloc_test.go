@@ -18,6 +18,7 @@ func TestAllocFree(t *testing.T) {
 	for name, limits := range map[string][]limiter.Limit{
 		"none":    nil,
 		"window":  {limiter.PerSecond(n)},
+		"few":     {{N: 100, Per: 1}},
 		"bucket":  {{N: n, Per: time.Second, Law: limiter.Bucket}},
 		"spaced":  {{N: n, Per: 1, Law: limiter.Spaced}},
 		"sliding": {{N: n, Per: time.Second, Law: limiter.Sliding}},
@@ -37,6 +38,18 @@ func TestAllocFree(t *testing.T) {
 			if got := testing.AllocsPerRun(500, f); got != 0 {
 				t.Errorf("%s: %s: %v allocations", name, what, got)
 			}
+		}
+	}
+}
+
+// TestAllocFreeRefusal: nor where Allow refuses.
+func TestAllocFreeRefusal(t *testing.T) {
+	for _, law := range []limiter.Law{limiter.Window, limiter.Bucket, limiter.Sliding} {
+		l := mustNew(t, limiter.Limit{N: 100, Per: time.Hour, Law: law})
+		for l.Allow(1) {
+		}
+		if got := testing.AllocsPerRun(500, func() { l.Allow(1) }); got != 0 {
+			t.Errorf("%v: %v allocations", law, got)
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package limiter_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -221,5 +223,62 @@ func TestS44_Herd(t *testing.T) {
 			done.Wait()
 			idle(t, l)
 		})
+	}
+}
+
+// TestS4_AllowInParallel, in real time: callers who do not wait, of one unit and
+// of more, while others look at the budget, never start more than N in any
+// period. A start was at an instant between a reading of the clock before and one
+// after it.
+func TestS4_AllowInParallel(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	const n, per, callers = 50, 200 * time.Microsecond, 4
+	type start struct{ from, to time.Duration }
+	l := mustNew(t, limiter.Limit{N: n, Per: per})
+	begin := time.Now()
+	var all [callers][]start
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				from := time.Since(begin)
+				if from > 200*time.Millisecond {
+					return
+				}
+				cost := int64(1)
+				if i%1000 == 0 {
+					cost = 2
+				}
+				if l.Allow(cost) {
+					s := start{from, time.Since(begin)}
+					for range cost {
+						all[c] = append(all[c], s)
+					}
+				}
+				if i%300 == 0 {
+					l.Remaining()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	list := slices.Concat(all[:]...)
+	slices.SortFunc(list, func(a, b start) int { return cmp.Compare(a.from, b.from) })
+	for i, first := range list {
+		in := 0
+		for _, s := range list[i:] {
+			if s.from >= first.from+per {
+				break
+			}
+			if s.to < first.from+per {
+				in++
+			}
+		}
+		if in > n {
+			t.Fatalf("%d started within %v after %v, want %d at most", in, per, first.from, n)
+		}
+	}
+	if len(list) < n {
+		t.Errorf("%d started in all", len(list))
 	}
 }

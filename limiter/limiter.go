@@ -111,7 +111,7 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	var buf [inline]line.Need
 	for {
 		ask := l.ask(n, buf[:0])
-		grant, refusal, err := l.line.Enter(ctx, &ask, nil)
+		grant, _, refusal, err := l.line.Enter(ctx, &ask, nil)
 		switch {
 		case err == line.ErrRetired:
 			continue // SetLimits came between
@@ -132,7 +132,7 @@ func (l *Limiter) refusal(r *line.Refusal) *Refusal {
 		e.Reason = ReasonDisabled
 	case r.Impossible:
 		e.Reason = ReasonImpossible
-	case r.B == l.pause:
+	case r.Pause:
 		e.Reason = ReasonPause
 	}
 	if r.Deadline {
@@ -148,7 +148,8 @@ func (l *Limiter) Delay(n int64) time.Duration {
 		return Never
 	}
 	var buf [inline]line.Need
-	if r := l.line.Delay(l.ask(n, buf[:0]).Needs, false, nil); r != nil {
+	ask := l.ask(n, buf[:0])
+	if r := l.line.Delay(&ask, nil); r != nil {
 		return r.RetryAfter
 	}
 	return 0

@@ -212,6 +212,38 @@ func TestS7_CancelledWaiterFreesItsPlace(t *testing.T) {
 	}
 }
 
+// S7: 1,000 in line at 100 per s, of whom the first 500 leave: the last starts
+// after 5 s, and who comes then 10 ms later.
+func TestS7_HalfOfTheLineLeaves(t *testing.T) {
+	const n = 1000
+	for _, l := range []limiter.Limit{
+		{N: 100, Per: time.Second, Law: limiter.Bucket, Burst: 1},
+		{N: 1, Per: 10 * time.Millisecond},
+		limiter.Every(10 * time.Millisecond),
+	} {
+		t.Run(l.Law.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				r := start(t, mustNew(t, l))
+				r.l.Spend(1)
+				for _, c := range r.join(n, 1)[:n/2] {
+					c.cancel()
+					synctest.Wait()
+				}
+				r.calls = r.calls[n/2:]
+				r.join(1, 1)
+				var want []float64
+				for i := range n/2 + 1 {
+					want = append(want, (time.Duration(i+1) * 10 * time.Millisecond).Seconds())
+				}
+				r.want(want...)
+				if last, newcomer := r.calls[n/2-1].at, r.calls[n/2].at; last != 5*time.Second || newcomer != 5010*time.Millisecond {
+					t.Errorf("the last started after %v, the newcomer after %v, want 5s and 5.01s", last, newcomer)
+				}
+			})
+		})
+	}
+}
+
 func TestS9_LongLine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := start(t, mustNew(t, limiter.PerSecond(10)))

@@ -34,6 +34,9 @@ func (c *Reader) read(s *Signal, status int, h http.Header, now time.Time) bool 
 	if found.seen == 0 && status < 400 {
 		return false
 	}
+	if now.IsZero() {
+		now = time.Now()
+	}
 	c.interpret(s, &found, status, h, now)
 	return found.seen != 0 || s.HasRetryAfter
 }

@@ -515,7 +515,7 @@ func TestPace(t *testing.T) {
 	if at, _ := p.Earliest(0, 0, 1); at != 0 {
 		t.Errorf("without a pause: %d", at)
 	}
-	if !p.Until(5*sec) || p.Until(4*sec) || p.Until(5*sec) {
+	if !p.Until(0, 5*sec) || p.Until(0, 4*sec) || p.Until(0, 5*sec) {
 		t.Error("not the longest pause wins")
 	}
 	if got, want := starts(p, 0, 5, 1), seconds(5, 5.2, 5.4, 5.6, 5.8); !slices.Equal(got, want) {
@@ -530,13 +530,13 @@ func TestPace(t *testing.T) {
 	}
 	// More starts than fit into 10 s do not make it longer.
 	p = NewPace()
-	p.Until(0)
+	p.Until(-1, 0)
 	if got := starts(p, 0, 20, 1); got[9] != 9*sec || got[10] != 10*sec || got[19] != 10*sec {
 		t.Errorf("got %d, want one per second until 10 s", got)
 	}
 	// The interval is at most 1 s.
 	p.SetLimits(Spec{N: 1, Per: time.Hour})
-	p.Until(100 * sec)
+	p.Until(0, 100*sec)
 	if got, want := starts(p, 0, 3, 1), seconds(100, 101, 102); !slices.Equal(got, want) {
 		t.Errorf("got %d, want %d", got, want)
 	}

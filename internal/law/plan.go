@@ -1,85 +1,222 @@
 package law
 
-import "sort"
-
-// planned is a start to come.
-type planned struct {
-	at   Time
-	seq  uint64 // order of arrival
-	cost int64
-}
-
 // Plan is the starts to come under one budget, by time and then by order of
 // arrival. It finds the earliest instant at which a further start delays none
 // of them. The zero Plan is empty.
 type Plan struct {
-	todo []planned
-	head int // todo[:head] has started
+	todo schedule
 
-	// A checkpoint, so that a search need not begin at the present: the budget
-	// as it will be at from, with todo[:taken] started.
+	// A checkpoint, so that a search need not begin at the present.
 	valid bool
-	front sim
-	taken int
-	from  Time
-	// dense: one unit more fits nowhere before from. hard: and not because of a
-	// start planned later, so that dense stays true when one such goes.
-	dense, hard bool
+	known checkpoint
+	// One unit more fits nowhere from since on and before known.from. hard: and
+	// not because of a start planned later, so that this stays true when one
+	// such goes.
+	since Time
+	hard  bool
+	// stale: known is no longer right but for known.from, and a window finds
+	// the rest again by itself.
+	stale bool
+
+	mark *checkpoint // another; see Mark
 }
+
+// A checkpoint is a budget as it will be at an instant.
+type checkpoint struct {
+	front sim
+	from  Time
+	// All before edge have started. For windows, those from oldest on count.
+	edge, oldest key
+}
+
+// note makes c the state s at the instant t, with all before i started. These
+// are the starts until t.
+func (c *checkpoint) note(s *sim, t Time, i place, todo *schedule) {
+	c.front, c.from, c.edge = *s, t, key{t, 0}
+	if last := todo.prev(i); last != nil && last.at == t {
+		c.edge.seq = last.seq + 1
+	}
+	if s.kind != simWindow {
+		return
+	}
+	c.oldest = c.edge
+	if s.window.at.before(i) {
+		c.oldest = todo.get(s.window.at).key()
+	}
+}
+
+// restore returns what note has noted.
+func (c *checkpoint) restore(todo *schedule) (s sim, i place) {
+	s, i = c.front, todo.find(c.edge)
+	if s.kind == simWindow {
+		s.window.at, s.window.end = todo.find(c.oldest), i
+	}
+	return s, i
+}
+
+// far is how many starts a search passes before it leaves a checkpoint in any
+// case.
+const far = 16
 
 // Earliest returns the first instant at or after t, which is not before now, at
 // which cost units fit and every start planned stays possible. fifo says that
 // the next search will not begin before what this one returns.
 func (p *Plan) Earliest(st State, now, t Time, cost int64, fifo bool) (at Time, atLeast bool) {
-	var (
-		s           sim
-		i           int
-		dense, hard bool
-	)
-	todo := p.todo[p.head:]
-	if p.valid && now <= p.from && (t >= p.from || p.dense && cost > 0) {
-		s, i = p.front, p.taken
-		dense, hard = p.dense && t <= p.from, p.hard
-		t = max(t, p.from)
-	} else {
-		s = st.simulate(now)
-		dense, hard = t <= now, true
-	}
-	for {
-		for ; i < len(todo) && todo[i].at <= t; i++ {
-			s.take(max(now, todo[i].at), todo[i].cost)
+	return p.earliest(st, now, t, cost, fifo, Never)
+}
+
+// Sooner is Earliest for a start that was planned for until, and has just been
+// removed.
+func (p *Plan) Sooner(st State, now, t, until Time, cost int64) (at Time, atLeast bool) {
+	switch s := st.(type) {
+	case *sliding: // does not forget in the order in which it has counted
+		until = Never
+	case *window:
+		if s.strict {
+			until = Never // it was planned by a guess
 		}
+	case *spaced:
+		if s.strict {
+			until = Never
+		}
+	}
+	return p.earliest(st, now, t, cost, false, until)
+}
+
+func (p *Plan) earliest(st State, now, t Time, cost int64, fifo bool, until Time) (at Time, atLeast bool) {
+	switch st := st.(type) {
+	case *Pace:
+		if st.Recovered(t) {
+			return t, false
+		}
+	case open:
+		return t, false
+	}
+	todo, begin := &p.todo, p.todo.steps
+	s, i, t, since, hard := p.begin(st, now, t, cost)
+	for {
+		i = s.pass(now, t, todo, i)
+		e := todo.get(i)
 		at, atLeast = s.earliest(t, cost, todo)
 		t = at
 		if at == Never {
 			return at, atLeast
 		}
-		if i < len(todo) && at >= todo[i].at {
+		if e != nil && at >= e.at {
 			continue // with those started too, it fits no earlier than without
 		}
-		bad := s.spoils(t, cost, todo, i)
-		if bad < 0 {
+		bad := s.spoils(t, cost, todo, i, until)
+		if bad == nil {
 			break
 		}
 		hard = false
-		for ; i <= bad; i++ {
-			s.take(todo[i].at, todo[i].cost)
+		for end := todo.find(key{bad.at, bad.seq + 1}); i.before(end); i = todo.next(i) {
+			e := todo.get(i)
+			s.take(e.at, e.cost, todo)
 		}
-		t = todo[bad].at
+		t = bad.at
 	}
-	if dense = dense && cost <= 1; fifo || dense || !p.valid || !p.dense {
-		p.valid, p.front, p.taken, p.from, p.dense, p.hard = true, s, i, t, dense, hard
+	if cost > 1 {
+		since = Never
+	}
+	if fifo || !p.valid || now > p.known.from || since <= p.since || todo.steps-begin > far {
+		p.known.note(&s, t, i, todo)
+		p.valid, p.stale, p.since, p.hard = true, false, since, hard
 	}
 	return at, atLeast
+}
+
+// begin returns a state to search from, with all before i started, and the
+// instant from which the search goes on. One unit fits nowhere between since
+// and that.
+func (p *Plan) begin(st State, now, t Time, cost int64) (s sim, i place, from, since Time, hard bool) {
+	if p.valid && now <= p.known.from {
+		known := p.known.from
+		if cost > 0 && p.since <= t && t <= known {
+			if p.stale {
+				p.refresh(st.(*window), now)
+			}
+			s, i = p.known.restore(&p.todo)
+			return s, i, known, p.since, p.hard
+		}
+		if t >= known && !p.stale && !(p.jumps() && known <= subSat(t, p.known.front.window.per)) {
+			s, i = p.known.restore(&p.todo)
+			return s, i, t, t, true
+		}
+	}
+	switch st := st.(type) {
+	case *window:
+		if !st.strict {
+			s = st.simulateAt(now, t, &p.todo)
+			return s, s.window.end, t, t, true
+		}
+	case *Pace:
+		s, i = st.simulateAt(now, t, &p.todo)
+		return s, i, t, t, true
+	}
+	if p.mark != nil && p.mark.from <= t && now <= p.mark.from {
+		s, i = p.mark.restore(&p.todo)
+		return s, i, t, t, true
+	}
+	return st.simulate(now), place{}, t, t, true
+}
+
+// refresh mends a checkpoint that is stale.
+func (p *Plan) refresh(w *window, now Time) {
+	s := w.simulateAt(now, p.known.from, &p.todo)
+	p.known.note(&s, p.known.from, s.window.end, &p.todo)
+	p.stale = false
+}
+
+// Mark makes searches from t on cheap until something before t changes, where
+// the law cannot begin one anywhere by itself.
+func (p *Plan) Mark(st State, now, t Time) {
+	p.mark = nil
+	switch st := st.(type) {
+	case *window:
+		if !st.strict {
+			return
+		}
+	case *Pace, open:
+		return
+	}
+	s, i, t, _, _ := p.begin(st, now, t, 0)
+	i = s.pass(now, t, &p.todo, i)
+	p.mark = new(checkpoint)
+	p.mark.note(&s, t, i, &p.todo)
+}
+
+// Reach returns an instant before t: what starts at t, or does not, makes no
+// difference to starts before it; or little enough to hold back there. No more
+// than some hundred starts are planned between the two.
+func (p *Plan) Reach(st State, t Time) Time {
+	at := t
+	switch s := st.(type) {
+	case *window:
+		at = subSat(t, s.per)
+	case *sliding:
+		at = subSat(t, 2*s.per)
+	case *bucket:
+		ns, _ := s.span(s.burst)
+		at = subSat(t, ns)
+	case *spaced:
+		ns, _ := s.span(1)
+		at = subSat(t, ns)
+	}
+	const most = 4 // chunks
+	if i := p.todo.find(key{t, 0}).chunk - most; i >= 0 {
+		at = max(at, p.todo.get(place{i, 0}).at)
+	}
+	return min(at, t)
 }
 
 // EarliestAmong is Earliest with only the planned starts of those that count, by
 // their order of arrival.
 func (p *Plan) EarliestAmong(st State, now, t Time, cost int64, counts func(seq uint64) bool) (at Time, atLeast bool) {
 	some := Plan{}
-	for _, e := range p.todo[p.head:] {
-		if counts(e.seq) {
-			some.todo = append(some.todo, e)
+	for i := (place{}); p.todo.get(i) != nil; i = p.todo.next(i) {
+		if e := p.todo.get(i); counts(e.seq) {
+			some.todo.insert(*e)
 		}
 	}
 	return some.Earliest(st, now, t, cost, true)
@@ -87,94 +224,105 @@ func (p *Plan) EarliestAmong(st State, now, t Time, cost int64, counts func(seq 
 
 // Feasible reports whether every planned start is possible.
 func (p *Plan) Feasible(st State, now Time) bool {
-	s, todo := st.simulate(now), p.todo[p.head:]
-	for _, e := range todo {
+	s, todo := st.simulate(now), &p.todo
+	i := place{}
+	for e := todo.get(i); e != nil; e = todo.get(i) {
 		at := max(now, e.at)
 		if t, _ := s.earliest(at, e.cost, todo); t > at {
 			return false
 		}
-		s.take(at, e.cost)
+		s.take(at, e.cost, todo)
+		i = todo.next(i)
 	}
 	return true
 }
 
-func (p *Plan) find(at Time, seq uint64) int {
-	todo := p.todo[p.head:]
-	return sort.Search(len(todo), func(i int) bool {
-		return todo[i].at > at || todo[i].at == at && todo[i].seq >= seq
-	})
+// Next returns the first start that is not before the one given.
+func (p *Plan) Next(at Time, seq uint64) (Time, uint64, bool) {
+	e := p.todo.get(p.todo.find(key{at, seq}))
+	if e == nil {
+		return Never, 0, false
+	}
+	return e.at, e.seq, true
 }
 
 // Insert adds a start.
 func (p *Plan) Insert(at Time, seq uint64, cost int64) {
-	i := p.find(at, seq)
-	if i < p.taken || at < p.from {
-		p.valid = false
+	k := key{at, seq}
+	if p.valid && !p.stale && (k.before(p.known.edge) || at < p.known.from) {
+		p.valid, p.stale = p.jumps(), true
 	}
-	if p.head > len(p.todo)/2 {
-		n := copy(p.todo, p.todo[p.head:])
-		p.todo, p.head = p.todo[:n], 0
+	p.unmark(k)
+	p.todo.insert(planned{at, seq, cost})
+}
+
+// jumps reports whether a search may begin anywhere.
+func (p *Plan) jumps() bool {
+	return p.known.front.kind == simWindow && !p.known.front.window.strict
+}
+
+func (p *Plan) unmark(k key) {
+	if p.mark != nil && (k.before(p.mark.edge) || k.at < p.mark.from) {
+		p.mark = nil
 	}
-	p.todo = append(p.todo, planned{})
-	todo := p.todo[p.head:]
-	copy(todo[i+1:], todo[i:])
-	todo[i] = planned{at, seq, cost}
 }
 
 // Remove takes a start out.
 func (p *Plan) Remove(at Time, seq uint64) {
-	i := p.find(at, seq)
-	if i < p.taken || at <= p.from || !p.hard {
-		p.valid = false
+	k := key{at, seq}
+	if p.valid && (at <= p.known.from || !p.hard) {
+		// A start within the period before this one may be possible now.
+		p.valid, p.stale = p.jumps(), true
+		if p.valid {
+			p.known.from = min(p.known.from, subSat(at, p.known.front.window.per))
+			p.hard = true
+			p.valid = p.since <= p.known.from
+		}
 	}
-	p.cut(i)
-}
-
-func (p *Plan) cut(i int) {
-	if i == 0 {
-		p.head++
-	} else {
-		p.todo = append(p.todo[:p.head+i], p.todo[p.head+i+1:]...)
-	}
-	if p.head == len(p.todo) {
-		p.todo, p.head = p.todo[:0], 0
-	}
+	p.unmark(k)
+	p.todo.remove(p.todo.find(k))
 }
 
 // Start removes a start that was planned for at and takes its units from st as
 // of its slot or of now; see TakeLate.
 func (p *Plan) Start(st State, at Time, seq uint64, cost int64, slot, now Time) (strict bool) {
-	i := p.find(at, seq)
-	if i > 0 || p.taken == 0 || !p.valid {
-		p.valid = false
-		p.cut(i)
-		return TakeLate(st, slot, now, cost)
-	}
-	// What the checkpoint knew as planned, it now knows as past.
-	p.taken--
+	k := key{at, seq}
+	i := p.todo.find(k)
 	w, _ := st.(*window)
-	if w == nil {
-		p.valid = slot == at
-		p.cut(i)
-		return TakeLate(st, slot, now, cost)
+	before := 0
+	if w != nil {
+		before = w.head + w.len
 	}
-	before := w.head + w.len
 	strict = TakeLate(st, slot, now, cost)
-	f := &p.front.window
-	if f.end--; f.at > 0 {
-		f.at--
-		f.log += w.head + w.len - before
+	// What the checkpoint knew as planned, it now knows as past.
+	switch {
+	case !p.valid:
+	case strict || p.stale:
+		p.valid = !strict
+	case i == place{} && k.before(p.known.edge) && slot == at: // else it counted from another time
+		if w != nil && k.before(p.known.oldest) {
+			p.known.front.window.log += w.head + w.len - before
+		}
+	default:
+		p.valid, p.stale = p.jumps(), true
 	}
-	p.valid = !strict && slot == at // else it counted from another time
-	p.cut(i)
+	p.mark = nil
+	p.todo.remove(i)
 	return strict
 }
 
 // Forget drops the checkpoint: what the budget remembers has changed.
-func (p *Plan) Forget() { p.valid = false }
+func (p *Plan) Forget() { p.valid, p.mark = false, nil }
 
 // Clear removes every start.
-func (p *Plan) Clear() { p.todo, p.head, p.valid, p.taken = p.todo[:0], 0, false, 0 }
+func (p *Plan) Clear() {
+	p.todo.clear()
+	p.Forget()
+}
 
 // Len returns how many starts are planned.
-func (p *Plan) Len() int { return len(p.todo) - p.head }
+func (p *Plan) Len() int { return p.todo.len() }
+
+// Steps returns how many planned starts have been passed in searches since p was
+// made, for tests.
+func (p *Plan) Steps() int { return p.todo.steps }

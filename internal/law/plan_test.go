@@ -8,6 +8,22 @@ import (
 	"pgregory.net/rapid"
 )
 
+// all returns the starts in order.
+func (s *schedule) all() (list []planned) {
+	for _, c := range s.chunks {
+		list = append(list, c.list...)
+	}
+	return list
+}
+
+// planOf returns a plan of these starts without a checkpoint.
+func planOf(todo []planned) (p Plan) {
+	for _, e := range todo {
+		p.Insert(e.at, e.seq, e.cost)
+	}
+	return p
+}
+
 // possible reports whether every start of todo is possible: each is taken in
 // order, and must fit.
 func possible(o oracle, now Time, todo []planned) bool {
@@ -71,8 +87,8 @@ func testPlan(rt *rapid.T, s Spec, fifo bool) {
 		o.opened = true // a plan is a use
 	}
 	search := func(from Time, cost int64) Time {
-		todo := slices.Clone(p.todo[p.head:])
-		fresh := Plan{todo: slices.Clone(todo)}
+		todo := p.todo.all()
+		fresh := planOf(todo)
 		got, _ := p.Earliest(st, now, from, cost, fifo)
 		if want, _ := fresh.Earliest(st, now, from, cost, fifo); got != want {
 			rt.Fatalf("%v at %d: a cost of %d from %d could start at %d, and without a checkpoint at %d\n%v", s, now, cost, from, got, want, todo)
@@ -86,7 +102,7 @@ func testPlan(rt *rapid.T, s Spec, fifo bool) {
 	rt.Repeat(map[string]func(*rapid.T){
 		"": func(rt *rapid.T) {
 			if !p.Feasible(st, now) {
-				rt.Fatalf("%v at %d: what was planned is no longer possible: %v", s, now, p.todo[p.head:])
+				rt.Fatalf("%v at %d: what was planned is no longer possible: %v", s, now, p.todo.all())
 			}
 		},
 		"insert": func(rt *rapid.T) {
@@ -115,14 +131,14 @@ func testPlan(rt *rapid.T, s Spec, fifo bool) {
 			if p.Len() == 0 {
 				rt.Skip("nobody waits")
 			}
-			e := p.todo[p.head+rapid.IntRange(0, p.Len()-1).Draw(rt, "which")]
+			e := p.todo.all()[rapid.IntRange(0, p.Len()-1).Draw(rt, "which")]
 			p.Remove(e.at, e.seq)
 		},
 		"start": func(rt *rapid.T) {
 			if p.Len() == 0 {
 				rt.Skip("nobody waits")
 			}
-			e := p.todo[p.head]
+			e := p.todo.all()[0]
 			now = max(now, e.at)
 			p.Start(st, e.at, e.seq, e.cost, e.at, now)
 			o.take(now, e.cost)
@@ -138,7 +154,7 @@ func testPlan(rt *rapid.T, s Spec, fifo bool) {
 			st.Spend(now, n)
 			o.spend(now, n)
 			p.Forget()
-			if got, want := p.Feasible(st, now), possible(o, now, p.todo[p.head:]); got != want {
+			if got, want := p.Feasible(st, now), possible(o, now, p.todo.all()); got != want {
 				rt.Fatalf("%v at %d: feasible: %v, want %v", s, now, got, want)
 			}
 			if !p.Feasible(st, now) {

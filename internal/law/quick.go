@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Quick is a bucket in one atomic word, for the times when nobody waits: a
-// start then takes no lock. Whoever needs the bucket itself holds the Quick
-// first, under the lock that guards the bucket; from then on Try sends everybody
-// to that lock, until Release.
+// Quick is a bucket in one atomic word, or a window in Starts, for the times when
+// nobody waits: a start then takes no lock. Whoever needs the state itself holds
+// the Quick first, under the lock that guards the state; from then on Try sends
+// everybody to that lock, until Release.
 //
 // The word is the instant at which the bucket is full, in the exact ticks in
 // which its interval is whole, since base. A clock reading older than the last
@@ -17,6 +17,8 @@ import (
 type Quick struct {
 	word atomic.Int64
 	_    [56]byte // the rest is only read: it must not share the word's cache line
+
+	Starts *Starts // of a Window, which needs nothing else here; nil for a Bucket
 
 	base  Time
 	until Time  // no reading after it fits into the ticks
@@ -30,9 +32,15 @@ type Quick struct {
 
 const held = math.MinInt64
 
-// NewQuick returns a held Quick for st, or nil where st is no bucket, or one
-// whose numbers are too large for a word.
+// NewQuick returns a held Quick for st, or nil where st is neither a bucket nor a
+// window, or one whose numbers are too large for a word.
 func NewQuick(st State, now Time) *Quick {
+	if w, ok := st.(*window); ok {
+		if s := newStarts(w, now); s != nil {
+			return &Quick{Starts: s}
+		}
+		return nil
+	}
 	b, ok := st.(*bucket)
 	if !ok || b.n == 0 {
 		return nil
@@ -63,7 +71,8 @@ func gcd(a, b int64) int64 {
 }
 
 // Try takes cost units at now if they fit, and reports whether it did. Where it
-// cannot tell, ok is false, and the lock's holder decides.
+// cannot tell, ok is false, and the lock's holder decides. It is for a Bucket:
+// Starts has its own.
 func (q *Quick) Try(now Time, cost int64) (took, ok bool) {
 	for {
 		w := q.word.Load()
@@ -84,14 +93,18 @@ func (q *Quick) Try(now Time, cost int64) (took, ok bool) {
 	}
 }
 
-// Hold brings st, the bucket, up to date, and keeps Try away.
-func (q *Quick) Hold(st State, now Time) {
+// Hold brings st up to date, and keeps Try away. It returns now, or the latest
+// start if that is later.
+func (q *Quick) Hold(st State, now Time) Time {
+	if q.Starts != nil {
+		return q.Starts.hold(st.(*window), now)
+	}
 	w := q.word.Load()
 	for w != held && !q.word.CompareAndSwap(w, held) {
 		w = q.word.Load()
 	}
 	if w == held {
-		return
+		return now
 	}
 	b := st.(*bucket)
 	t := w / q.scale
@@ -100,11 +113,15 @@ func (q *Quick) Hold(st State, now Time) {
 	}
 	b.full, b.frac = q.base+t, (w-t*q.scale)*q.grain
 	b.since, b.gaps.len = now, 0
+	return now
 }
 
-// Release lets Try in again, and reports whether it could; a new Quick can where
-// this one's ticks have run out.
+// Release lets Try in again, soon at least, and reports whether it could; a new
+// Quick can where this one's ticks have run out.
 func (q *Quick) Release(st State, now Time) bool {
+	if q.Starts != nil {
+		return q.Starts.release(st.(*window), now)
+	}
 	b := st.(*bucket)
 	ns := subSat(b.full, q.base)
 	if now > q.until || ns > q.until-q.base || ns < q.base-q.until {

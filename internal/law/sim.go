@@ -9,6 +9,7 @@ type sim struct {
 	sliding  sliding
 	calendar calendar
 	pace     Pace
+	learned  Cap
 	window   windowSim
 	// loose: it depends on an answer to come. strict: so does whatever is
 	// taken from now on.
@@ -25,11 +26,12 @@ const (
 	simSliding
 	simCalendar
 	simPace
+	simCap
 	simWindow
 )
 
 // earliest is State.Earliest; todo is the plan that is being taken in order.
-func (s *sim) earliest(t Time, cost int64, todo []planned) (at Time, atLeast bool) {
+func (s *sim) earliest(t Time, cost int64, todo *schedule) (at Time, atLeast bool) {
 	switch s.kind {
 	case simBucket:
 		return s.bucket.Earliest(t, t, cost)
@@ -42,6 +44,8 @@ func (s *sim) earliest(t Time, cost int64, todo []planned) (at Time, atLeast boo
 		return s.calendar.Earliest(t, t, cost)
 	case simPace:
 		return s.pace.Earliest(t, t, cost)
+	case simCap:
+		return s.learned.Earliest(t, t, cost)
 	case simWindow:
 		if cost > s.window.n {
 			return Never, false
@@ -52,7 +56,7 @@ func (s *sim) earliest(t Time, cost int64, todo []planned) (at Time, atLeast boo
 }
 
 // take counts the next start of the plan.
-func (s *sim) take(t Time, cost int64) {
+func (s *sim) take(t Time, cost int64, todo *schedule) {
 	switch s.kind {
 	case simBucket:
 		s.bucket.Take(t, cost)
@@ -65,46 +69,52 @@ func (s *sim) take(t Time, cost int64) {
 		s.calendar.Take(t, cost)
 	case simPace:
 		s.pace.Take(t, cost)
+	case simCap:
+		s.learned.Take(t, cost)
 	case simWindow:
 		s.window.sum = addSat(s.window.sum, cost)
-		s.window.end++
+		s.window.end = todo.next(s.window.end)
 	}
 }
 
-// spoils returns the first of todo[i:] that would no longer be possible if cost
-// units more started at t, or -1. What is not possible anyway, since it was
-// planned by a guess that has proved wrong, holds nobody back.
-func (s *sim) spoils(t Time, cost int64, todo []planned, i int) int {
-	if i >= len(todo) {
-		return -1
+// spoils returns the first start of todo, from place i on, that would no longer
+// be possible if cost units more started at t, or nil. What is not possible
+// anyway, since it was planned by a guess that has proved wrong, holds nobody
+// back. Those cost units were planned for until, so that from then on they take
+// no more than before.
+func (s *sim) spoils(t Time, cost int64, todo *schedule, i place, until Time) *planned {
+	e := todo.get(i)
+	if e == nil {
+		return nil
 	}
 	c := *s
 	if c.kind == simWindow {
 		c.window.sum = addSat(c.window.sum, cost) // stays until t+per, where the loop ends
 	} else {
-		c.take(t, cost)
+		c.take(t, cost, todo)
 	}
-	var without sim // as it would be at todo[k]
-	k := -1
-	for j := i; j < len(todo); j++ {
-		e := todo[j]
-		if c.forgets(t, e.at) {
-			return -1
+	var without sim // as it would be at k
+	alike := true   // there is none yet
+	k := i
+	for j := i; e != nil; j, e = todo.next(j), todo.get(todo.next(j)) {
+		if e.at >= until || c.forgets(t, e.at) {
+			return nil
 		}
 		if at, _ := c.earliest(e.at, e.cost, todo); at > addSat(e.at, s.slack) {
-			if k < 0 {
-				without, k = *s, i
+			if alike {
+				without, alike = *s, false
 			}
-			for ; k < j; k++ {
-				without.take(todo[k].at, todo[k].cost)
+			for ; k.before(j); k = todo.next(k) {
+				o := todo.get(k)
+				without.take(o.at, o.cost, todo)
 			}
 			if at, _ := without.earliest(e.at, e.cost, todo); at <= addSat(e.at, s.slack) {
-				return j
+				return e
 			}
 		}
-		c.take(e.at, e.cost)
+		c.take(e.at, e.cost, todo)
 	}
-	return -1
+	return nil
 }
 
 // forgets reports whether at the instant at a start at t no longer counts.
@@ -121,7 +131,9 @@ func (s *sim) forgets(t, at Time) bool {
 	case simCalendar:
 		return !s.calendar.clock(at).Before(s.calendar.end) // roll has not been here yet
 	case simPace:
-		return s.pace.Recovered(at)
+		return s.pace.over(at)
+	case simCap:
+		return at >= s.learned.end && !s.learned.blind // roll has not been here yet
 	case simWindow:
 		return at >= addSat(t, s.window.per)
 	}

@@ -85,6 +85,10 @@ func (w *window) push(t Time, cost int64) {
 		return
 	}
 	w.expire(t)
+	w.add(t, cost)
+}
+
+func (w *window) add(t Time, cost int64) {
 	w.sum = addSat(w.sum, cost)
 	if w.len > 0 {
 		e := w.at(w.len - 1)
@@ -210,12 +214,12 @@ func (w *window) history(now Time) []Entry {
 }
 
 // windowSim plans with a window without copying its log: what it has taken in
-// the plan is a run of the plan's own entries, and both are read by index.
+// the plan is a run of the plan's own entries, and both are read by their place.
 type windowSim struct {
 	*window
 	now     Time
-	log, at int // the first entry of the log, and of the plan, that still counts
-	end     int // the plan's entries before end are taken
+	log     int   // the first entry of the log that still counts
+	at, end place // the plan's entries from at on and before end are taken, and count
 	flown   bool
 	sum     int64
 	guessed int64 // units that came back by an answer assumed to come at once
@@ -226,21 +230,40 @@ func (w *window) simulate(now Time) sim {
 	return sim{kind: simWindow, slack: w.slack, window: windowSim{window: w, now: now, log: w.head, sum: addSat(w.sum, w.flying), flown: w.flying == 0}}
 }
 
+// simulateAt is simulate with all of the plan up to t taken, and what no longer
+// counts at t forgotten. The law is not strict.
+func (w *window) simulateAt(now, t Time, plan *schedule) sim {
+	s := w.simulate(now)
+	old := subSat(t, w.per)
+	for i := 0; i < w.len && w.at(i).At <= old; i++ {
+		s.window.log++
+		s.window.sum = subSat(s.window.sum, w.at(i).Cost)
+	}
+	s.window.end = plan.find(after(t))
+	if old >= now { // else all count, for those overdue start at now
+		s.window.at = plan.find(after(old))
+	}
+	_, cost := plan.between(s.window.at, s.window.end)
+	s.window.sum = addSat(s.window.sum, cost)
+	return s
+}
+
 // oldest returns the first unit that still counts. The plan comes after the
 // log, and between them what is in flight, as if answered now.
-func (s *windowSim) oldest(plan []planned) (e Entry, ok bool) {
+func (s *windowSim) oldest(plan *schedule) (e Entry, ok bool) {
 	switch {
 	case s.log < s.window.head+s.window.len:
 		return *s.window.at(s.log - s.window.head), true
 	case !s.flown:
 		return Entry{s.now, s.flying}, true
-	case s.at < s.end:
-		return Entry{plan[s.at].at, plan[s.at].cost}, true
+	case s.at.before(s.end):
+		e := plan.get(s.at)
+		return Entry{e.at, e.cost}, true
 	}
 	return Entry{}, false
 }
 
-func (s *windowSim) forget(plan []planned) {
+func (s *windowSim) forget(plan *schedule) {
 	switch {
 	case s.log < s.window.head+s.window.len:
 		s.log++
@@ -248,14 +271,14 @@ func (s *windowSim) forget(plan []planned) {
 		s.flown, s.guessed = true, s.flying
 	default:
 		if s.strict {
-			s.guessed = addSat(s.guessed, plan[s.at].cost)
+			s.guessed = addSat(s.guessed, plan.get(s.at).cost)
 		}
-		s.at++
+		s.at = plan.next(s.at)
 	}
 }
 
 // earliest is window.Earliest over the log and the plan.
-func (s *windowSim) earliest(t Time, cost int64, plan []planned) (Time, bool) {
+func (s *windowSim) earliest(t Time, cost int64, plan *schedule) (Time, bool) {
 	s.log = max(s.log, s.window.head)
 	for {
 		e, ok := s.oldest(plan)

@@ -2,7 +2,6 @@ package line
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -21,6 +20,8 @@ type Budget struct {
 	// when a replan last touched it.
 	classes []*class
 	stamp   uint64
+	flying  int64   // units granted and not answered, where that is counted
+	heard   *[]held // what answers have said about it
 }
 
 // NewBudget returns an empty budget of l; nil is no limit.
@@ -62,7 +63,7 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[
 		}
 		b := l.newBudget(s, now)
 		if len(budgets) > 0 {
-			l.extend(budgets[len(budgets)-1], b)
+			l.hold(b, Scope{Rule: budgets[len(budgets)-1]}, false)
 		}
 		list = append(list, b)
 	}
@@ -105,25 +106,6 @@ func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
 
 // SetCaps is Reconfigure without changes.
 func (l *Line) SetCaps(waiting, inFlight int) { l.Reconfigure(nil, waiting, inFlight) }
-
-// extend makes everybody in line who needs like need as much of b.
-func (l *Line) extend(like, b *Budget) {
-	for w := l.first; w != nil; w = w.next {
-		i := slices.IndexFunc(w.needs, func(n Need) bool { return n.B == like })
-		if i < 0 {
-			continue
-		}
-		n := Need{B: b, Cost: w.needs[i].Cost}
-		w.needs = append(slices.Clip(w.needs), n)
-		b.users++
-		if c := w.class; c.first == w {
-			c.needs = w.needs
-		}
-		if l.mixed {
-			b.planned().Insert(w.at, w.seq, n.Cost)
-		}
-	}
-}
 
 func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
 	before := b.max
@@ -188,7 +170,7 @@ func (b *Budget) planned() *law.Plan {
 func (l *Line) Retire(b *Budget) bool {
 	now := l.lock()
 	defer l.unlock()
-	b.retired = b.users == 0 && b.state.Recovered(now)
+	b.retired = b.users == 0 && b.flying == 0 && b.state.Recovered(now) && recovered(b.said(), now)
 	return b.retired
 }
 
@@ -197,13 +179,16 @@ func (l *Line) Retire(b *Budget) bool {
 func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
 	now := l.lock()
 	defer l.unlock()
-	if l.waiting > 0 || l.inFlight > 0 || l.chain.first != nil {
+	if l.waiting > 0 || l.inFlight > 0 || l.flying > 0 || l.chain.first != nil {
 		return false
 	}
 	for _, b := range budgets {
-		if b != nil && !b.state.Recovered(now) {
+		if b != nil && !(b.state.Recovered(now) && recovered(b.said(), now)) {
 			return false
 		}
+	}
+	if h := l.heard; h != nil && (len(h.ids) > 0 || !recovered(h.host.list, now)) {
+		return false
 	}
 	l.retired = g == nil || l.retireGate(g, now)
 	return l.retired

@@ -244,6 +244,7 @@ func (l *Line) thin(g *Gate, now law.Time) {
 		return
 	}
 	var freed []Need
+	from := law.Never // the first start that is free again
 	for w, next := l.first, (*waiter)(nil); w != nil; w = next {
 		next = w.next
 		switch {
@@ -256,10 +257,11 @@ func (l *Line) thin(g *Gate, now law.Time) {
 			continue
 		}
 		freed = append(freed, w.needs...)
+		from = min(from, w.at)
 		l.turnAway(w, l.refusalOf(g, now))
 	}
 	if l.mixed {
-		l.improve(now, freed)
+		l.improve(now, from, freed)
 	} else {
 		l.dropPlan()
 	}

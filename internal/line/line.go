@@ -49,6 +49,8 @@ type Line struct {
 	lone     *Budget   // the only one but for pause, or nil
 	pause    *Budget
 	list     *[]*Budget // the latest of SetLimits
+	flying   int64      // requests granted and not answered, where that is counted
+	heard    *hearing   // nil before the first answer that counts
 
 	*queue // of those who wait; idle while nobody does
 }
@@ -69,9 +71,12 @@ type queue struct {
 	stalled   bool     // somebody due waits for a slot
 	gated     bool     // somebody came whose gate might hold him up
 	mixed     bool
-	due       classHeap // mixed: by the planned start of each class's first
-	ready     classHeap // mixed: due, but waiting for a slot, by order of arrival
-	parked    []*class  // mixed: due, but waiting for an answer
+	due       classHeap          // mixed: by the planned start of each class's first
+	ready     classHeap          // mixed: due, but waiting for a slot, by order of arrival
+	parked    []*class           // mixed: due, but waiting for an answer
+	bySeq     map[uint64]*waiter // mixed: all of them
+	later     heads              // mixed: those whom a change may help and who have not been looked at yet
+	looks     int                // mixed: how many were looked at to move them up, for tests
 
 	chain   chain // started, but not handed over to the base yet
 	timer   *time.Timer
@@ -109,18 +114,22 @@ type Ask struct {
 	// List is what SetLimits returned, if the needs are of it. When it is no
 	// longer the latest, Enter returns ErrRetired.
 	List    *[]*Budget
-	Needs   []Need        // Enter writes to it; copied when the request waits
+	Needs   []Need        // Enter writes to it, and uses what room there is behind it
 	MaxWait time.Duration // the whole wait's budget; negative: none
 	NoSlot  bool          // it takes no in-flight slot
+	Who     uint64        // its identity; zero: none but the line's
+	Count   bool          // what is granted is in flight until Answered
 }
 
 // A Grant is a start: the caller now sends, or gives back. Exactly one of Sent
-// and Cancel must follow; both take the Ask's needs.
+// and Cancel must follow. Cancel and Answered take the needs that Enter returned.
 type Grant struct {
 	At     time.Duration // the start, since the line's epoch
 	Waited time.Duration
 	Slot   bool // it holds an in-flight slot until Release
 	Pass   Pass // of its gate
+	Count  bool // it is in flight until Answered
+	who    uint64
 	w      *waiter
 }
 
@@ -130,7 +139,7 @@ func (l *Line) lock() law.Time {
 	if len(l.walls) == 0 {
 		l.last = max(l.last, int64(time.Since(l.epoch)))
 		if q := l.quick.Load(); q != nil {
-			q.Hold(l.lone.state, l.last)
+			l.last = q.Hold(l.lone.state, l.last)
 		}
 		return l.last
 	}
@@ -149,6 +158,7 @@ func (l *Line) unlock() {
 		l.queue = &idle
 	}
 	if q := l.quick.Load(); q != nil && l.waiting == 0 && l.chain.first == nil && l.pause.state.Recovered(l.last) {
+		l.lone.forget()
 		if !q.Release(l.lone.state, l.last) {
 			l.renewQuick()
 		}
@@ -159,31 +169,45 @@ func (l *Line) unlock() {
 // Enter waits until the request may start and takes what it needs, refuses it
 // at once if it cannot start in time, or returns the plain error of a context
 // that is over. Those due at one instant return one after another, each when
-// the one before it is Sent. g is the gate of this line that it must pass; nil is
-// none. It is no part of the Ask, for what may be kept would bring the needs to
-// the heap with it.
-func (l *Line) Enter(ctx context.Context, a *Ask, g *Gate) (Grant, *Refusal, error) {
+// the one before it is Sent. The needs are those asked for and what answers have
+// brought. g is the gate of this line that it must pass; nil is none. It is no part
+// of the Ask, for what may be kept would bring the needs to the heap with it.
+func (l *Line) Enter(ctx context.Context, a *Ask, g *Gate) (Grant, []Need, *Refusal, error) {
 	if err := ctx.Err(); err != nil {
-		return Grant{}, nil, err
+		return Grant{}, nil, nil, err
 	}
 	now := l.lock()
 	if a.List != nil && a.List != l.list || l.gone(a.Needs) || g != nil && g.retired {
 		l.unlock()
-		return Grant{}, nil, ErrRetired
+		return Grant{}, nil, nil, ErrRetired
 	}
+	if l.heard != nil {
+		return l.enterHeeding(ctx, *a, g, now)
+	}
+	return l.enter(ctx, a, g, now)
+}
+
+// enterHeeding is enter for who may need more than it asks for.
+func (l *Line) enterHeeding(ctx context.Context, a Ask, g *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
+	a.Needs = l.heed(a.Needs, a.Who)
+	return l.enter(ctx, &a, g, now)
+}
+
+// enter is Enter under the lock, which it gives back.
+func (l *Line) enter(ctx context.Context, a *Ask, g *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
 	if l.chain.first == nil {
 		if pass, ok := l.tryAlone(a, g, now); ok {
 			slot := l.takeSlot(a)
 			l.unlock()
-			return Grant{At: time.Duration(now), Slot: slot, Pass: pass}, nil, nil
+			return Grant{At: time.Duration(now), Slot: slot, Pass: pass, Count: a.Count, who: a.Who}, a.Needs, nil, nil
 		}
 	}
 	w, refusal := l.join(ctx, a, g, now)
 	l.unlock()
 	if refusal != nil {
-		return Grant{}, refusal, nil
+		return Grant{}, nil, refusal, nil
 	}
-	return w.wait(ctx, l, a)
+	return w.wait(ctx, l)
 }
 
 // tryStart takes the needs and the pass if all have room at now, and a slot is
@@ -204,6 +228,9 @@ func (l *Line) tryStart(a *Ask, g *Gate, now law.Time) (pass Pass, ok bool) {
 		n := &a.Needs[i]
 		n.flying, n.at = n.B.state.Take(now, n.Cost), now
 		n.B.forget()
+	}
+	if a.Count {
+		l.depart(a.Needs, a.Who, 1)
 	}
 	return pass, true
 }
@@ -228,9 +255,10 @@ func (l *Line) takeSlot(a *Ask) bool {
 
 // Start is Enter for a request that takes one unit of each of budgets and starts
 // at once, through a gate that holds nobody up; nil is none. It returns when it
-// did. ok is false where it did not, since more is to be
-// done: to wait, to hand over, to give a slot back, or to tell of the answer.
-func (l *Line) Start(budgets []*Budget, g *Gate) (at time.Duration, p Pass, ok bool) {
+// did. ok is false where it did not, since more is to be done: to wait, to hand
+// over, to give a slot back, or to tell of the answer. With count what started is
+// in flight until Arrived.
+func (l *Line) Start(budgets []*Budget, g *Gate, count bool) (at time.Duration, p Pass, ok bool) {
 	now := l.lock()
 	ok = l.waiting == 0 && l.chain.first == nil && l.slots == 0 && !l.strict && !l.retired
 	for i := 0; ok && i < len(budgets); i++ {
@@ -240,21 +268,28 @@ func (l *Line) Start(budgets []*Budget, g *Gate) (at time.Duration, p Pass, ok b
 	if ok && g != nil {
 		p, ok = l.pass(g)
 	}
+	if ok && l.heard != nil {
+		ok = l.startHeard(budgets, now)
+	}
 	if ok {
 		for _, b := range budgets {
 			b.state.Take(now, 1)
 			b.forget()
 		}
 	}
+	if ok && count {
+		l.count1(budgets, 1)
+	}
 	l.unlock()
 	return time.Duration(now), p, ok
 }
 
 // Undo gives back what Start has taken at an instant.
-func (l *Line) Undo(budgets []*Budget, at time.Duration) {
+func (l *Line) Undo(budgets []*Budget, count bool, at time.Duration) {
 	for _, b := range budgets {
 		l.Give(b, at, 1)
 	}
+	l.undoHeard(budgets, count, at)
 }
 
 // Try is Enter for a request that does not wait, takes no slot, and is sent at
@@ -381,6 +416,9 @@ func (l *Line) Cancel(g *Grant, needs []Need) {
 	if g.w != nil {
 		l.chain.remove(g.w)
 	}
+	if g.Count {
+		l.depart(needs, g.who, -1)
+	}
 	l.giveBack(needs, int64(g.At), g.Slot, &g.Pass, now)
 }
 
@@ -396,11 +434,15 @@ func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, pass *Pass, now
 	l.replan(now, needs, false)
 }
 
-// Answered tells strict laws that a request has its answer, or has ended
-// without one. It returns the time from which on its units count.
-func (l *Line) Answered(needs []Need) time.Duration {
+// Answered tells that a request has its answer, or has ended without one. It
+// returns the time from which on its strict units count.
+func (l *Line) Answered(g *Grant, needs []Need) time.Duration {
 	now := l.lock()
 	defer l.unlock()
+	if g.Count {
+		g.Count = false
+		l.depart(needs, g.who, -1)
+	}
 	l.stamp++ // marks the budgets with an answer
 	strict := false
 	for i := range needs {
@@ -463,18 +505,19 @@ func (l *Line) Spend(n int64, budgets ...*Budget) (at time.Duration, ok bool) {
 func (l *Line) PauseUntil(b *Budget, t time.Time) {
 	now := l.lock()
 	defer l.unlock()
-	if until := int64(t.Sub(l.epoch)); until > now && b.state.(*law.Pace).Until(until) {
+	if b.state.(*law.Pace).Until(now, int64(t.Sub(l.epoch))) {
 		l.changed(now, true, b)
 	}
 }
 
 // Delay returns how long a request that arrives now would wait, as a refusal
 // would tell it; nil means not at all. It takes nothing.
-func (l *Line) Delay(needs []Need, noSlot bool, g *Gate) *Refusal {
+func (l *Line) Delay(a *Ask, g *Gate) *Refusal {
 	now := l.lock()
 	defer l.unlock()
+	needs := l.heed(a.Needs, a.Who)
 	l.dispatch(now)
-	p := l.foresee(needs, noSlot && l.slots > 0, g, now)
+	p := l.foresee(needs, a.NoSlot && l.slots > 0, g, now)
 	barred := l.barred(g, now)
 	switch {
 	case p.now(now):
@@ -491,7 +534,7 @@ func (l *Line) Remaining(budgets ...*Budget) int64 {
 	defer l.unlock()
 	least := int64(law.Unlimited)
 	for _, b := range budgets {
-		least = min(least, b.state.Remaining(now))
+		least = min(least, b.remaining(now))
 	}
 	return least
 }
@@ -508,7 +551,7 @@ func (l *Line) Status(budgets []*Budget) (waiting, inFlight int, left []int64) {
 	now := l.lock()
 	defer l.unlock()
 	for _, b := range budgets {
-		left = append(left, b.state.Remaining(now))
+		left = append(left, b.remaining(now))
 	}
 	return l.waiting, l.inFlight, left
 }

@@ -7,10 +7,14 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
-// atOnce is how many of those whom a change may help are looked at when it
-// happens. The others keep their planned starts, which are no later than what
-// they were told, until a change finds them among the first.
-const atOnce = 256
+// Of those whom a change may help, atOnce are looked at when it happens, and
+// then lookOn at each start until all have been: they move up faster than those
+// before them go. Until their turn comes they keep their planned starts, which
+// are no later than what they were told.
+const (
+	atOnce = 256
+	lookOn = 8
+)
 
 // mix turns a plain line into a mixed one.
 func (l *Line) mix() {
@@ -18,8 +22,10 @@ func (l *Line) mix() {
 	l.mixed = true
 	c := new(class)
 	*c = l.plain
+	l.bySeq = make(map[uint64]*waiter)
 	for w := c.first; w != nil; w = w.after {
 		w.class = c
+		l.bySeq[w.seq] = w
 	}
 	l.plain = class{}
 	l.file(c)
@@ -57,6 +63,7 @@ func (l *Line) pull(c *class) {
 
 // dispatchMixed is dispatch where needs differ.
 func (l *Line) dispatchMixed(now law.Time) {
+	waiting := l.waiting
 	for {
 		for c := l.due.min(); c != nil && c.first.at <= now; c = l.due.min() {
 			l.pull(c)
@@ -64,6 +71,11 @@ func (l *Line) dispatchMixed(now law.Time) {
 			l.ready.push(c)
 		}
 		c := l.next(now)
+		if c == nil && l.waiting < waiting {
+			waiting = 0 // once
+			l.lookFurther(now)
+			continue
+		}
 		if c == nil {
 			break
 		}
@@ -101,7 +113,7 @@ func (l *Line) dispatchMixed(now law.Time) {
 		if !ok {
 			if r := l.shut(w.gate, now); r != nil {
 				l.turnAway(w, r)
-				l.improve(now, w.needs)
+				l.improve(now, w.at, w.needs)
 				continue
 			}
 			l.ready.push(c) // its gate has begun to hold it up
@@ -197,7 +209,7 @@ func (l *Line) quit(w *waiter) {
 func (l *Line) removeMixed(w *waiter, now law.Time) {
 	l.unplan(w)
 	l.quit(w)
-	l.improve(now, w.needs)
+	l.improve(now, w.at, w.needs)
 	l.dispatch(now)
 }
 
@@ -211,7 +223,7 @@ func (l *Line) replanMixed(now law.Time, needs []Need, worse bool) {
 			return
 		}
 	}
-	l.improve(now, needs)
+	l.improve(now, now, needs)
 }
 
 // touch marks the budgets of needs, and touched tells whether one is marked.
@@ -230,28 +242,164 @@ func (l *Line) touched(w *waiter) bool {
 	return false
 }
 
-// improve moves those up whom more room in the budgets of needs helps: in order
-// of arrival, each to the earliest start that delays nobody.
-func (l *Line) improve(now law.Time, needs []Need) {
+// improve moves those up whom more room in the budgets of needs, from the
+// instant from on, helps: in order of arrival, each to the earliest start that
+// delays nobody.
+func (l *Line) improve(now, from law.Time, needs []Need) {
 	l.stamp++
+	if l.waiting > atOnce {
+		l.improveSome(now, max(now, from), needs)
+		return
+	}
 	l.touch(needs)
-	left := atOnce
-	for w := l.first; w != nil && left > 0; w = w.next {
-		if w.at <= now || !l.touched(w) {
-			continue
+	for w := l.first; w != nil; w = w.next {
+		if l.touched(w) && l.sooner(w, now, now) {
+			l.touch(w.needs)
 		}
-		left--
-		l.unplan(w)
-		p := l.searchAfter(w.ahead, w.needs, w.noSlot, w.gate, now)
-		if p.at >= w.at {
-			l.plan(w)
-			continue
+	}
+}
+
+// improveSome is improve where not all can be looked at: of those planned to
+// start after from, the first in order of arrival among the next of each
+// budget. They look for a start from one period before that on.
+func (l *Line) improveSome(now, from law.Time, needs []Need) {
+	t := from
+	for _, n := range needs {
+		t = min(t, n.B.planned().Reach(n.B.state, from))
+	}
+	next := heads{t: max(t, now)}
+	for _, n := range needs {
+		n.B.planned().Mark(n.B.state, now, next.t)
+		next.add(l, n.B, from+1, 0)
+	}
+	l.look(&next, atOnce, now)
+	l.later.merge(next)
+}
+
+// look looks at the next n.
+func (l *Line) look(next *heads, n int, now law.Time) {
+	for left := n; left > 0 && len(next.list) > 0; left-- {
+		w := l.bySeq[next.list[0].seq]
+		for len(next.list) > 0 && next.list[0].seq == w.seq {
+			next.move()
 		}
-		w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
+		if at := w.at; l.sooner(w, next.t, now) {
+			for _, n := range w.needs {
+				if n.B.stamp != l.stamp {
+					next.add(l, n.B, at, w.seq+1)
+				}
+			}
+		}
+	}
+}
+
+// lookFurther looks at some of those whom earlier changes may help.
+func (l *Line) lookFurther(now law.Time) {
+	if len(l.later.list) == 0 {
+		return
+	}
+	next := heads{t: max(l.later.t, now)}
+	l.stamp++
+	for _, h := range l.later.list {
+		next.add(l, h.b, h.at, h.seq)
+	}
+	l.look(&next, lookOn, now)
+	l.later = next
+}
+
+// sooner moves w to the earliest start from t on that delays nobody, if that is
+// before its own.
+func (l *Line) sooner(w *waiter, t, now law.Time) bool {
+	if w.ahead != nil {
+		t = max(t, w.ahead.at)
+	}
+	if w.at <= t {
+		return false
+	}
+	l.looks++
+	l.unplan(w)
+	p := earliest(w.needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
+		return b.planned().Sooner(b.state, now, t, w.at, cost)
+	})
+	if p.at >= w.at {
 		l.plan(w)
-		l.touch(w.needs)
-		if c := w.class; c.first == w && c.heap != nil {
-			heap.Fix(c.heap, c.index)
+		return false
+	}
+	p = l.behind(w.ahead, p, w.needs, w.noSlot, w.gate, now)
+	w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
+	l.plan(w)
+	if c := w.class; c.first == w && c.heap != nil {
+		heap.Fix(c.heap, c.index)
+	}
+	return true
+}
+
+// heads is who is to be looked at next: of each budget one, and with them those
+// who are planned after them. They look for a start from t on.
+type heads struct {
+	t    law.Time
+	list []head // a heap by order of arrival
+}
+
+type head struct {
+	b   *Budget
+	at  law.Time // the planned start
+	seq uint64
+}
+
+func (h *heads) Len() int           { return len(h.list) }
+func (h *heads) Less(i, j int) bool { return h.list[i].seq < h.list[j].seq }
+func (h *heads) Swap(i, j int)      { h.list[i], h.list[j] = h.list[j], h.list[i] }
+func (h *heads) Push(x any)         { h.list = append(h.list, x.(head)) }
+
+func (h *heads) Pop() any {
+	last := len(h.list) - 1
+	x := h.list[last]
+	h.list = h.list[:last]
+	return x
+}
+
+// add adds b, and marks it, with whoever is planned for the start given or
+// comes next.
+func (h *heads) add(l *Line, b *Budget, at law.Time, seq uint64) {
+	b.stamp = l.stamp
+	if at, seq, ok := b.planned().Next(at, seq); ok {
+		heap.Push(h, head{b, at, seq})
+	}
+}
+
+// move moves the first on to the next of its budget.
+func (h *heads) move() {
+	f := &h.list[0]
+	var ok bool
+	if f.at, f.seq, ok = f.b.planned().Next(f.at, f.seq+1); ok {
+		heap.Fix(h, 0)
+	} else {
+		heap.Pop(h)
+	}
+}
+
+// merge adds what o has. Of each budget the earlier stays.
+func (h *heads) merge(o heads) {
+	if len(h.list) == 0 {
+		*h = o
+		return
+	}
+	if len(o.list) == 0 {
+		return
+	}
+	h.t = min(h.t, o.t)
+	of := make(map[*Budget]int, len(h.list))
+	for i, e := range h.list {
+		of[e.b] = i
+	}
+	for _, e := range o.list {
+		i, ok := of[e.b]
+		switch {
+		case !ok:
+			h.list = append(h.list, e)
+		case e.at < h.list[i].at:
+			h.list[i] = e
 		}
 	}
 }

@@ -335,14 +335,14 @@ func (p *player) arrive(r *request, wait time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	q := &played{cancel: cancel}
 	p.all = append(p.all, q)
-	if refusal := p.l.Delay(p.needs(r), false, nil); refusal != nil {
+	if refusal := p.l.Delay(&Ask{Needs: p.needs(r)}, nil); refusal != nil {
 		q.told = int64(refusal.RetryAfter)
 	}
 	q.told += int64(p.l.Now())
 	ask := &Ask{Needs: p.needs(r), MaxWait: wait}
 	go func() {
 		defer cancel()
-		g, refusal, err := p.l.Enter(ctx, ask, nil)
+		g, needs, refusal, err := p.l.Enter(ctx, ask, nil)
 		now := int64(p.l.Now())
 		switch {
 		case err != nil:
@@ -355,7 +355,7 @@ func (p *player) arrive(r *request, wait time.Duration) {
 			q.end = fmt.Sprintf("started at %d", now)
 			q.at, q.started = int64(g.At), true
 			if r.cancel {
-				p.l.Cancel(&g, ask.Needs)
+				p.l.Cancel(&g, needs)
 				return
 			}
 			p.l.Sent(&g)
@@ -439,7 +439,7 @@ func play(s script, exact bool) (diff string) {
 				want = time.Duration(r.at - m.now)
 			}
 			got := time.Duration(0)
-			if refusal := l.Delay(p.needs(&r), false, nil); refusal != nil {
+			if refusal := l.Delay(&Ask{Needs: p.needs(&r)}, nil); refusal != nil {
 				got = refusal.RetryAfter
 			}
 			if exact && got != want {
@@ -474,7 +474,7 @@ func play(s script, exact bool) (diff string) {
 			}
 		case "pause":
 			l.PauseUntil(p.budgets[0], time.Now().Add(time.Duration(o.by)))
-			if o.by > 0 && m.states[0].(*law.Pace).Until(m.now+o.by) {
+			if o.by > 0 && m.states[0].(*law.Pace).Until(m.now, m.now+o.by) {
 				m.worse(map[int]bool{0: true})
 			}
 		case "limit":

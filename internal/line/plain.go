@@ -92,11 +92,16 @@ func (l *Line) search(needs []Need, t, now law.Time) foresight {
 // searchAfter is search for a request whose turn comes after ahead's, if that
 // is not nil.
 func (l *Line) searchAfter(ahead *waiter, needs []Need, noSlot bool, g *Gate, now law.Time) foresight {
-	var p foresight
-	if ahead == nil {
-		p = l.search(needs, now, now)
-	} else {
-		p = l.search(needs, max(now, ahead.at), now)
+	t := now
+	if ahead != nil {
+		t = max(now, ahead.at)
+	}
+	return l.behind(ahead, l.search(needs, t, now), needs, noSlot, g, now)
+}
+
+// behind adds to p what is known of ahead, if that is not nil.
+func (l *Line) behind(ahead *waiter, p foresight, needs []Need, noSlot bool, g *Gate, now law.Time) foresight {
+	if ahead != nil {
 		if p.bind < 0 {
 			p.bind = ahead.bind
 		}
@@ -185,8 +190,11 @@ func (l *Line) add(w *waiter, p *foresight) {
 	} else if l.unplanned == nil {
 		l.unplanned = w
 	}
-	if l.mixed && c.first == w {
-		l.due.push(c)
+	if l.mixed {
+		l.bySeq[w.seq] = w
+		if c.first == w {
+			l.due.push(c)
+		}
 	}
 	l.limitWait(w)
 }
@@ -281,6 +289,7 @@ func (l *Line) dropPlan() {
 // unlink takes w out of the line.
 func (l *Line) unlink(w *waiter) {
 	l.count(w, -1)
+	delete(l.bySeq, w.seq)
 	if w.timer != nil {
 		w.timer.Stop()
 	}
@@ -340,6 +349,7 @@ func (l *Line) dispatch(now law.Time) {
 
 // settle returns an empty line to its plain state.
 func (l *Line) settle() {
+	l.bySeq, l.later = nil, heads{}
 	l.mixed, l.stalled, l.gated, l.unplanned = false, false, false, nil
 	l.arm(law.Never, 0)
 }
@@ -417,6 +427,9 @@ func (l *Line) start(w *waiter, pass Pass, slot, now law.Time) {
 			n.flying = law.TakeLate(n.B.state, slot, now, n.Cost)
 			n.B.forget()
 		}
+	}
+	if w.counts {
+		l.depart(w.needs, w.who, 1)
 	}
 	l.unlink(w)
 	w.class.remove(w)

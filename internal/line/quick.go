@@ -19,16 +19,34 @@ func (l *Line) renewQuick() {
 // way for a lone budget: without the lock where that can be. ok is false where
 // Try or Enter has to decide.
 func (l *Line) Quick(n int64) (took, ok bool) {
-	if q := l.quick.Load(); q != nil {
-		return q.Try(int64(time.Since(l.epoch)), n)
+	q := l.quick.Load()
+	if q == nil {
+		return l.quickLocked(nil, n)
 	}
+	now := int64(time.Since(l.epoch))
+	if q.Starts == nil {
+		return q.Try(now, n)
+	}
+	if took, ok = q.Starts.Try(now, n); ok {
+		return took, true
+	}
+	return l.quickLocked(q, n)
+}
+
+func (l *Line) quickLocked(q *law.Quick, n int64) (took, ok bool) {
 	l.mu.Lock()
-	// SetLimits may have brought a quick meanwhile: then the word counts.
-	if l.lone != nil && l.quick.Load() == nil && l.waiting == 0 && l.chain.first == nil && len(l.walls) == 0 {
+	// SetLimits may have brought another quick meanwhile: then its word counts.
+	if l.lone != nil && l.quick.Load() == q && l.waiting == 0 && l.chain.first == nil && len(l.walls) == 0 {
 		l.last = max(l.last, int64(time.Since(l.epoch)))
+		if q != nil {
+			l.last = q.Hold(l.lone.state, l.last)
+		}
 		if ok = l.pause.state.Recovered(l.last); ok {
 			took = law.Admit(l.lone.state, l.last, n)
 			l.lone.forget()
+			if q != nil && !q.Release(l.lone.state, l.last) {
+				l.renewQuick()
+			}
 		}
 	}
 	l.mu.Unlock()

@@ -50,7 +50,7 @@ func (w *tower) arrive(needs []Need, noSlot bool, gate *Gate, wait law.Time) {
 	if wait >= 0 {
 		f.by = now + wait
 	}
-	if r := w.l.Delay(slices.Clone(needs), noSlot, gate); r != nil {
+	if r := w.l.Delay(&Ask{Needs: slices.Clone(needs), NoSlot: noSlot}, gate); r != nil {
 		if f.told = now + int64(r.RetryAfter); r.AtLeast {
 			f.told = law.Never
 		}
@@ -59,8 +59,8 @@ func (w *tower) arrive(needs []Need, noSlot bool, gate *Gate, wait law.Time) {
 	ask := &Ask{Needs: needs, MaxWait: time.Duration(wait), NoSlot: noSlot}
 	go func() {
 		defer cancel()
-		g, refusal, err := w.l.Enter(ctx, ask, gate)
-		f.needs = ask.Needs
+		g, needs, refusal, err := w.l.Enter(ctx, ask, gate)
+		f.needs = needs
 		switch {
 		case err != nil:
 			f.end = "cancelled"
@@ -87,7 +87,7 @@ func (w *tower) pass(d time.Duration) {
 
 func (w *tower) answer(f *flight) {
 	f.ended = int64(w.l.Now())
-	w.l.Answered(f.needs)
+	w.l.Answered(&f.grant, f.needs)
 	if f.grant.Slot {
 		w.l.Release()
 	}

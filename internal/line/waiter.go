@@ -15,6 +15,8 @@ type Refusal struct {
 	B          *Budget       // that need's budget; nil for a slot
 	Impossible bool          // the cost is more than the budget can ever admit
 	Disabled   bool          // the budget's limit is zero
+	Pause      bool          // it is a pause
+	Learned    string        // the name of the learned limit, with "learned" before it
 	LineFull   bool          // it could have waited, but the line is full
 	Open       bool          // its gate is not closed, and has no room
 	Cause      error         // what opened the gate
@@ -35,6 +37,7 @@ func (p foresight) refusal(needs []Need, now law.Time, deadline bool) *Refusal {
 	r := &Refusal{RetryAfter: Never, Need: p.bind}
 	if p.bind >= 0 {
 		r.B = needs[p.bind].B
+		r.explain(needs)
 	}
 	if p.at == law.Never {
 		r.Disabled = r.B != nil && r.B.max == 0
@@ -62,11 +65,13 @@ type waiter struct {
 	needs        []Need
 	few          [2]Need // needs' memory where there are few
 	seq          uint64
+	who          uint64
 	state        state
 	noSlot       bool // it takes no slot
 	slot         bool // it has one
 	gate         *Gate
 	pass         Pass // it has one of gate
+	counts       bool // see Ask.Count
 	armed        bool // plain line: it was first, and is due at its planned start
 	late         bool // due, but held up by a slot or its gate: it starts later than planned
 	byDeadline   bool
@@ -82,24 +87,26 @@ type waiter struct {
 }
 
 func newWaiter(a *Ask, g *Gate, now law.Time) *waiter {
-	w := &waiter{arrived: now, noSlot: a.NoSlot, gate: g, by: forever, ready: make(chan struct{}, 1)}
+	w := &waiter{arrived: now, noSlot: a.NoSlot, gate: g, who: a.Who, counts: a.Count, by: forever, ready: make(chan struct{}, 1)}
 	w.needs = append(w.few[:0:len(w.few)], a.Needs...)
 	return w
 }
 
 // wait waits for the start, the refusal, or the end of the context.
-func (w *waiter) wait(ctx context.Context, l *Line, a *Ask) (Grant, *Refusal, error) {
+func (w *waiter) wait(ctx context.Context, l *Line) (Grant, []Need, *Refusal, error) {
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
 		l.leave(w)
-		return Grant{}, nil, ctx.Err()
+		return Grant{}, nil, nil, ctx.Err()
 	}
 	if w.state == refused {
-		return Grant{}, w.refusal, nil
+		return Grant{}, nil, w.refusal, nil
 	}
-	copy(a.Needs, w.needs)
-	return Grant{At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived), Slot: w.slot, Pass: w.pass, w: w}, nil, nil
+	return Grant{
+		At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived),
+		Slot: w.slot, Pass: w.pass, Count: w.counts, who: w.who, w: w,
+	}, w.needs, nil, nil
 }
 
 // leave takes w out of the line, or gives back what it has got.
@@ -112,6 +119,9 @@ func (l *Line) leave(w *waiter) {
 		l.remove(w, now)
 	case started:
 		l.chain.remove(w)
+		if w.counts {
+			l.depart(w.needs, w.who, -1)
+		}
 		l.giveBack(w.needs, w.start, w.slot, &w.pass, now)
 	}
 }

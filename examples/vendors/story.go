@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headway-go/headway"
+)
+
+const (
+	requests = 24
+	workers  = 4
+)
+
+// tell sends requests to one service after the other, over base, and prints what
+// was learned of each. The error says who had to refuse a request.
+func tell(base http.RoundTripper) error {
+	var first learned
+	transport, err := headway.NewTransport(base, headway.Config{
+		Policies: []headway.Policy{{Hosts: []string{"*"}}}, // no limit of our own
+		Observer: &first,
+	})
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: transport}
+	fmt.Printf("\n  %d requests to each of four services, from %d goroutines that know none of their limits.\n", requests, workers)
+	fmt.Printf("  Each service allows %d per %v, and says so in its own dialect:\n\n", most, period)
+	fmt.Printf("  %-9s %5s %5s %9s   %s\n", "", "200", "429", "time", "learned from the first answer")
+	var wrong error
+	for _, v := range vendors {
+		first.forget()
+		begin := time.Now()
+		ok, refused, err := send(client, "http://"+v.host)
+		fmt.Printf("  %-9s %5d %5d %7.2f s   %s\n", v.name, ok, refused, time.Since(begin).Seconds(), first.text())
+		if wrong = errors.Join(wrong, err); refused > 0 {
+			wrong = errors.Join(wrong, fmt.Errorf("%s refused %d requests", v.name, refused))
+		}
+	}
+	fmt.Println("\n  What is known of each now:")
+	for _, h := range transport.Snapshot() {
+		for _, l := range h.Learned {
+			fmt.Printf("  %-18s %s: %d left, heard %.1f s ago\n", h.Host, l.Rule, l.Remaining, l.Age.Seconds())
+		}
+	}
+	fmt.Println()
+	return wrong
+}
+
+// send sends all requests to one service.
+func send(client *http.Client, url string) (ok, refused int64, err error) {
+	var all sync.WaitGroup
+	var next, granted, throttled atomic.Int64
+	failed := make(chan error, workers)
+	for range workers {
+		all.Go(func() {
+			for next.Add(1) <= requests {
+				resp, err := client.Get(url)
+				if err != nil {
+					failed <- err
+					return
+				}
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusTooManyRequests {
+					throttled.Add(1)
+				} else {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	for e := range failed {
+		err = errors.Join(err, e)
+	}
+	return granted.Load(), throttled.Load(), err
+}
+
+// learned keeps the first limit that it hears of.
+type learned struct {
+	mu    sync.Mutex // guards following fields
+	event *headway.Event
+}
+
+// Observe implements headway.Observer.
+func (l *learned) Observe(_ context.Context, e headway.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.Kind == headway.EventLearned && l.event == nil {
+		l.event = &e
+	}
+}
+
+func (l *learned) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.event = nil
+}
+
+func (l *learned) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.event == nil {
+		return "nothing"
+	}
+	reset := "nobody says when more come"
+	if l.event.Reset >= 0 {
+		reset = fmt.Sprintf("all back in %.1f s", l.event.Reset.Seconds())
+	}
+	return fmt.Sprintf("%d of %d left, %s (%s)", l.event.Remaining, l.event.Limit, reset, l.event.Dialect)
+}

@@ -1,0 +1,232 @@
+package law
+
+import "time"
+
+const second = int64(time.Second)
+
+// Cap is what a server has said is left of one of its limits: so many units
+// until they come back, and from then on what it announced, until it says more.
+//
+// Left is what was said less what was granted and not answered: nobody knows
+// whether the server has counted those yet. So only an answer with nothing else
+// in flight raises it, and then to the least that any of those was told which may
+// have been in flight together: the server has served them in any order.
+type Cap struct {
+	Name   string // the server's; read-only
+	left   int64
+	limit  int64  // what comes back at end; negative where nobody said
+	end    Time   // when it comes back
+	window int64  // how long windows are from then on
+	blind  bool   // nobody said when: one unit a second asks
+	flying *int64 // units granted and not answered, of those whom it holds; nil in a plan
+	begun  Time   // from when on takes have lowered left
+	rolled bool   // then units came back
+	keep   Time   // until when it must not be forgotten
+
+	pace    bool // left is spread over the time until end
+	started bool // somebody has in this window
+	last    Time // when the latest did
+
+	heard Time  // the start of the newest request whose answer counts
+	told  Time  // when that answer came
+	said  bool  // there is one, and nothing has come back since
+	low   int64 // the least that was told since nothing was in flight
+	drift int64
+}
+
+// NewCap returns a Cap that has not heard anything, and holds nobody up. flying
+// is the units granted and not answered of those whom it will hold; the caller
+// keeps it.
+func NewCap(name string, flying *int64) *Cap {
+	return &Cap{Name: name, left: Unlimited, low: Unlimited, limit: -1, end: -Never, window: second, keep: -Never, heard: -Never, flying: flying}
+}
+
+// Said is what one answer said about a limit.
+type Said struct {
+	Left    int64
+	Limit   int64 // negative: nothing
+	Reset   int64 // until units come back; negative: nothing
+	Window  int64 // zero: nothing
+	Started Time  // when its request did
+	Pace    bool  // spread what is left
+}
+
+// Hear takes in what an answer has said that came at now. It reports how much
+// the cap fell below what starts have used of it: what others have spent.
+func (c *Cap) Hear(now Time, s Said) (spent int64) {
+	c.roll(now)
+	end, blind := addSat(now, s.Reset), s.Reset < 0
+	if blind {
+		end = addSat(now, second)
+	}
+	flying := *c.flying
+	older := s.Started < c.heard
+	if c.stale(end) || older && addSat(end, second) < c.end {
+		return 0
+	}
+	c.low = min(c.low, s.Left)
+	if older { // it can only lower what a newer one said
+		c.left = min(c.left, subSat(s.Left, flying))
+		return 0
+	}
+	if c.said && s.Left < c.left {
+		spent = c.left - s.Left
+		c.drift = addSat(c.drift, spent)
+	}
+	if left := subSat(c.low, flying); flying == 0 || left < c.left {
+		c.left, c.begun = left, now
+	}
+	if flying == 0 {
+		c.low = Unlimited
+	}
+	if near := c.end - end; !blind && c.end > now && near > 0 && near < second {
+		end = c.end // the same instant, rounded otherwise
+	}
+	c.end, c.blind = end, blind
+	if c.limit = s.Limit; blind {
+		c.limit = 1
+	}
+	switch {
+	case blind:
+		c.window = second
+	case s.Window > 0:
+		c.window = s.Window
+	default:
+		c.window = max(c.window, s.Reset)
+	}
+	c.pace = s.Pace && !blind
+	c.heard, c.told, c.said, c.rolled = s.Started, now, true, false
+	c.remember(end)
+	return spent
+}
+
+// stale reports whether an answer that gives end as its reset was about the
+// window before this one.
+func (c *Cap) stale(end Time) bool {
+	return c.rolled && end <= addSat(c.begun, min(second, c.window/2))
+}
+
+// remember puts off the time from which on the cap may be forgotten: a window
+// after all has come back and nobody has used any, and never before a minute.
+func (c *Cap) remember(t Time) {
+	if c.limit < 0 {
+		c.keep = c.end // nothing holds after it
+		return
+	}
+	c.keep = max(c.keep, addSat(t, max(c.window, 60*second)))
+}
+
+// roll lets come back what has come back by t.
+func (c *Cap) roll(t Time) {
+	if t < c.end {
+		return
+	}
+	c.left = c.fresh()
+	if c.flying != nil && !c.blind && c.limit >= 0 {
+		c.left = subSat(c.left, *c.flying)
+	}
+	c.said = false
+	if c.limit < 0 {
+		c.end = Never
+		return
+	}
+	c.rolled, c.low = !c.blind, Unlimited
+	c.begun = addSat(c.end, subSat(t, c.end)/c.window*c.window)
+	c.end = addSat(c.begun, c.window)
+	c.started = false
+}
+
+// fresh returns what is left when units come back.
+func (c *Cap) fresh() int64 {
+	switch {
+	case c.blind:
+		return max(c.left, 1)
+	case c.limit < 0:
+		return Unlimited
+	}
+	return c.limit
+}
+
+func (c *Cap) Earliest(now, t Time, cost int64) (Time, bool) {
+	c.roll(now)
+	if c.limit >= 0 {
+		cost = min(cost, max(1, c.limit)) // the server decides about more than it ever admits
+	}
+	if c.left < cost {
+		t = max(t, c.end)
+	}
+	if t >= c.end || !c.pace || !c.started {
+		return t, false
+	}
+	return max(t, c.next()), false
+}
+
+// next returns when the next unit is due of those that are spread evenly.
+func (c *Cap) next() Time {
+	if c.left == Unlimited {
+		return c.last
+	}
+	return addSat(c.last, (subSat(c.end, c.last)-1)/(max(0, c.left)+1)+1)
+}
+
+func (c *Cap) Take(t Time, cost int64) bool {
+	c.roll(t)
+	if c.left != Unlimited {
+		c.left = subSat(c.left, cost)
+		c.started, c.last = true, t
+		c.remember(t)
+	}
+	return false
+}
+
+func (c *Cap) Answered(Time, int64) {}
+
+func (c *Cap) Give(taken Time, cost int64, _ bool) {
+	if taken >= c.begun && c.left != Unlimited {
+		c.left = addSat(c.left, cost)
+	}
+}
+
+func (c *Cap) Spend(Time, int64) {}
+
+func (c *Cap) Remaining(now Time) int64 {
+	c.roll(now)
+	return c.left
+}
+
+func (c *Cap) Recovered(now Time) bool {
+	return now >= c.keep && *c.flying == 0
+}
+
+func (c *Cap) history(Time) []Entry { return nil }
+
+func (c *Cap) simulate(now Time) sim {
+	c.roll(now)
+	s := sim{kind: simCap, learned: *c}
+	s.learned.flying = nil
+	return s
+}
+
+// A CapStatus is what a Cap knows.
+type CapStatus struct {
+	Left, Limit int64         // Limit is negative where nobody said it
+	Reset       Time          // when units come back
+	Window      time.Duration // how long windows are from then on
+	Told        Time          // when it was last told
+	Drift       int64         // units that others have spent, as far as it shows
+	Blind       bool          // nobody said when units come back
+}
+
+// Status returns what c knows at now.
+func (c *Cap) Status(now Time) CapStatus {
+	c.roll(now)
+	return CapStatus{c.left, c.limit, c.end, time.Duration(c.window), c.told, c.drift, c.blind}
+}
+
+// Announced returns the limit that the server has announced, if it has.
+func (c *Cap) Announced() []Spec {
+	if c.limit <= 0 || c.blind {
+		return nil
+	}
+	return []Spec{{N: c.limit, Per: time.Duration(c.window)}}
+}

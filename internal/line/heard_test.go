@@ -1,0 +1,146 @@
+package line
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+	"pgregory.net/rapid"
+)
+
+// TestHeardWhileInLine lets answers raise pauses and lower what is left, for
+// everybody, an identity or a budget, while others wait with needs, slots and
+// cancels of all kinds: nobody whom one concerns starts against it, everybody
+// starts or gives up in the end, and nothing is left.
+func TestHeardWhileInLine(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		// In the bubble nothing may be drawn: it is another goroutine.
+		script := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(0, 59), 8, 8), 2, 25).Draw(rt, "script")
+		var faults []string
+		fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+		synctest.Test(t, func(t *testing.T) {
+			l := New()
+			l.SetCaps(0, []int{0, 0, 1, 3}[script[0][0]%4])
+			var budgets []*Budget
+			for i := range 3 {
+				n := int64(1 + script[0][i+1]%4)
+				budgets = append(budgets, l.NewBudget(&law.Spec{N: n, Per: 5 * time.Second}))
+			}
+			const ids = 2
+			for who := uint64(1); who <= ids; who++ {
+				l.OpenEar(who, "")
+			}
+			type claim struct {
+				who   uint64
+				needs []Need
+			}
+			concerns := func(s Scope, c claim) bool {
+				return (s.Who == 0 || s.Who == c.who) && (s.Rule == nil || needs(c.needs, s.Rule))
+			}
+			paused := map[Scope]time.Duration{}
+			lasts := map[string]time.Duration{} // the latest start of those with the same needs
+			running := 0
+			start := func(c claim, wait time.Duration) {
+				ctx, cancel := context.WithCancel(context.Background())
+				if wait > 0 {
+					time.AfterFunc(wait, cancel)
+				}
+				arrived := l.Now()
+				key := fmt.Sprint(c.who)
+				for _, n := range c.needs {
+					key += fmt.Sprintf(" %p", n.B)
+				}
+				own := append([]Need(nil), c.needs...)
+				running++
+				go func() {
+					defer cancel()
+					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Who: c.who, Count: true}, nil)
+					defer func() { running-- }()
+					if err != nil {
+						return
+					}
+					if refusal != nil {
+						fault("refused: %+v", refusal)
+						return
+					}
+					now := l.Now()
+					for s, end := range paused {
+						if concerns(s, c) && now < end {
+							fault("a start at %v in a pause until %v", now, end)
+						}
+					}
+					if wait == 0 && arrived < lasts[key] && now < lasts[key] {
+						fault("%s: overtaken", key)
+					}
+					lasts[key] = max(lasts[key], arrived)
+					l.Sent(&g)
+					time.Sleep(time.Second)
+					l.Answered(&g, all)
+					if g.Slot {
+						l.Release()
+					}
+				}()
+				synctest.Wait()
+			}
+			for _, d := range script[1:] {
+				s := Scope{Who: uint64(d[1] % (ids + 1))}
+				if d[2]%2 == 0 {
+					s.Rule = budgets[d[3]%3]
+				}
+				switch d[0] % 6 {
+				case 0:
+					p := Pause{Scope: s, For: time.Duration(1+d[4]%20) * time.Second}
+					length, err := l.Pause(&p)
+					if err != nil {
+						fault("%v", err)
+					}
+					if length > 0 {
+						paused[p.Scope] = l.Now() + length
+					}
+				case 1:
+					said := law.Said{Left: int64(d[4] % 4), Limit: int64(1 + d[5]%5), Reset: int64(10 * time.Second), Started: int64(l.Now())}
+					if _, err := l.Learn(s, LearnedKey{Name: "x"}, "", said); err != nil {
+						fault("%v", err)
+					}
+				case 2:
+					time.Sleep(time.Duration(1+d[4]%4) * time.Second)
+				default:
+					c := claim{who: s.Who}
+					for i, b := range budgets {
+						if d[2+i]%2 == 0 {
+							c.needs = append(c.needs, Need{B: b, Cost: 1})
+						}
+					}
+					wait := time.Duration(0)
+					if d[5]%4 == 0 {
+						wait = time.Duration(1+d[6]%9) * time.Second
+					}
+					start(c, wait)
+				}
+				synctest.Wait() // who is due now starts before the next step
+			}
+			for i := 0; running > 0; i++ {
+				if time.Sleep(10 * time.Second); i > 100 {
+					fault("%d still wait", running)
+					break
+				}
+			}
+			time.Sleep(time.Hour)
+			for who := uint64(1); who <= ids; who++ {
+				if !l.RetireEar(who) {
+					fault("identity %d is not forgotten", who)
+				}
+			}
+			if l.heard != nil && len(l.heard.flying) > 0 || l.flying != 0 || !l.RetireAll(budgets, nil) {
+				fault("something is left: %d in flight", l.flying)
+			}
+		})
+		if len(faults) > 0 {
+			rt.Fatal(strings.Join(faults, "\n"))
+		}
+	})
+}
