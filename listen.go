@@ -89,7 +89,7 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 
 // hear is visit.hear for a request that sendStarted has sent.
 func (r *route) hear(t *Transport, req *http.Request, at time.Duration, status int, s *retryafter.Signal) {
-	v := visit{t: t, req: req, route: *r, site: r.site}
+	v := visit{t: t, req: req, route: *r, site: r.site, gate: r.gate}
 	v.grant.At = at
 	for i := range r.policy.rules {
 		v.claims.add(claim{rule: &r.policy.rules[i], cost: 1, budget: r.budgets[i]})

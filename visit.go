@@ -194,8 +194,14 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	for {
 		v.locate(ctx)
-		if r := v.look(); r != nil {
-			return r, nil
+		if v.gate != nil && !v.gate.Closed() { // the first look, before anything is looked up
+			r, err := v.site.line.Look(&v.gate.line)
+			switch {
+			case err != nil:
+				continue
+			case r != nil:
+				return r, nil
+			}
 		}
 		v.openBudgets(ctx)
 		own := len(v.needs.all())
@@ -212,19 +218,6 @@ func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (
 		}
 		return refusal, err
 	}
-}
-
-// look is the first look at the breaker, before anything is looked up for the
-// request.
-func (v *visit) look() *line.Refusal {
-	if v.gate == nil || v.gate.Closed() {
-		return nil
-	}
-	delay := v.gate.Delay(time.Now())
-	if delay == 0 {
-		return nil // it may be a probe
-	}
-	return &line.Refusal{Open: true, RetryAfter: delay, Cause: v.gate.Cause()}
 }
 
 // maxWait returns the request's wait budget as the line takes it.
