@@ -9,8 +9,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
-
 	"time"
 
 	"github.com/headway-go/headway"
@@ -37,10 +37,9 @@ func says(status int, text string, lines ...string) func(*http.Request) (*http.R
 // inTurn answers the n-th request, from 0, by the n-th answer, and those after
 // the last with 200.
 func inTurn(answers ...func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
-	n := 0
+	var asked atomic.Int32
 	return func(req *http.Request) (*http.Response, error) {
-		n++
-		if n <= len(answers) {
+		if n := int(asked.Add(1)); n <= len(answers) {
 			return answers[n-1](req)
 		}
 		return ok(req), nil
@@ -123,9 +122,9 @@ func TestS62_C4_C8_NoHint(t *testing.T) {
 	}
 	play(t, limits(limiter.PerSecond(100)), func(s *scene) {
 		s.base.latency = 100 * time.Millisecond
-		n := 0
+		var asked atomic.Int32
 		s.base.answer = func(req *http.Request) (*http.Response, error) {
-			if n++; n <= 50 {
+			if asked.Add(1) <= 50 {
 				return says(429, "")(req)
 			}
 			return ok(req), nil
