@@ -21,6 +21,7 @@ func TestAllocNothing(t *testing.T) {
 	header := headway.Rule{Name: "header", Limit: second(limiter.Bucket), Key: headway.ByHeader("Tenant")}
 	callKey := headway.Rule{Name: "call", Limit: second(limiter.Bucket), Key: headway.FromCallKey}
 	path := headway.Rule{Name: "path", Limit: second(limiter.Bucket), Methods: []string{"GET"}, Path: "/v1/{kind}/{rest...}"}
+	first := headway.Rule{Name: "first", Limit: second(limiter.Bucket), FirstAttemptOnly: true}
 	for name, tc := range map[string]struct {
 		policy headway.Policy
 		ask    ask
@@ -41,10 +42,12 @@ func TestAllocNothing(t *testing.T) {
 		"keys, path and limit": {policy: headway.Policy{Rules: []headway.Rule{header, callKey, path}, Limits: []limiter.Limit{window}}, ask: ask{
 			url: "https://api.test/v1/chat/x/y", header: http.Header{"Tenant": {"a"}}, call: headway.Call{Key: "a"},
 		}},
-		"a wait budget": {policy: headway.Policy{Limits: []limiter.Limit{window}, MaxWait: time.Second}},
-		"a shared one":  {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true}},
-		"another host":  {policy: headway.Policy{Hosts: []string{"other.test"}}},
-		"a bypass":      {policy: headway.Policy{}, ask: ask{call: headway.Call{Bypass: true}}},
+		"a first attempt": {policy: headway.Policy{Rules: []headway.Rule{first}}},
+		"a retry":         {policy: headway.Policy{Rules: []headway.Rule{first}}, ask: attempt(1)},
+		"a wait budget":   {policy: headway.Policy{Limits: []limiter.Limit{window}, MaxWait: time.Second}},
+		"a shared one":    {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true}},
+		"another host":    {policy: headway.Policy{Hosts: []string{"other.test"}}},
+		"a bypass":        {policy: headway.Policy{}, ask: ask{call: headway.Call{Bypass: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.policy.Hosts == nil {
