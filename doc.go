@@ -32,7 +32,8 @@
 //     it is handed to the base transport, or none is.
 //  7. Tell. The Observer hears what was decided, with no lock held.
 //
-// The response goes back as it came. A Transport never sends a request twice.
+// The response goes back as it came. A Transport never sends a request twice;
+// package retry does, outside of it.
 //
 // # Words
 //
