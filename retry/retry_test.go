@@ -411,7 +411,11 @@ func TestLocalRefusalsAreNotRetried(t *testing.T) {
 	full := headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait}
 	play(t, full, retry.Config{}, func(s *scene) {
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
+		before := s.Left(request(s.Context(), "GET", ""))
 		_, err := s.get(s.Context())
+		if after := s.Left(request(s.Context(), "GET", "")); after != before {
+			s.Errorf("the budget went from %d to %d by a refusal", before, after)
+		}
 		if _, bare := err.(*headway.ThrottledError); !bare {
 			s.Errorf("got %v, want a bare refusal", err)
 		}
