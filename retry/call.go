@@ -125,8 +125,8 @@ const (
 func (c *call) plan(now time.Time, delay time.Duration) bool {
 	jitter := c.t.backoff(c.n)
 	var floor time.Duration
-	// A server's time is waited for in line where the Transport knows of it. As
-	// long as it does not it is waited for here.
+	// A server's time is waited for in line where the Transport knows of it, else
+	// here, within the same wait budget.
 	if s := c.signal(); s.HasRetryAfter {
 		switch {
 		case s.RetryAfter > longestPause:
@@ -153,7 +153,7 @@ func (c *call) plan(now time.Time, delay time.Duration) bool {
 		return false
 	}
 	budget, err := c.t.next.MaxWait(c.next)
-	if err == nil && delay <= left && delay-c.wait <= budget {
+	if err == nil && delay <= left && max(delay-c.wait, floor) <= budget {
 		return true
 	}
 	// The Transport would refuse. After an error there is no response to keep, so

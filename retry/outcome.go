@@ -61,7 +61,8 @@ func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
 }
 
 // refusedHere reports whether err is a refusal of the Transport's: the request
-// was not sent, and to retry would be to argue.
+// was not sent, and to retry would be to argue. All kinds of them stand here, and
+// nowhere else in this package.
 func refusedHere(err error) bool {
 	return errors.Is(err, headway.ErrThrottled) || errors.Is(err, headway.ErrKey)
 }

@@ -316,6 +316,8 @@ func TestC41_TooLongAPause(t *testing.T) {
 			policy: headway.Policy{Limits: []limiter.Limit{limiter.Every(time.Minute)}, MaxWait: time.Minute - 1},
 			after:  "1", want: "0@0s",
 		},
+		"beyond the wait budget": {policy: headway.Policy{MaxWait: 30*time.Second - 1}, after: "30", want: "0@0s"},
+		"just within it":         {policy: headway.Policy{MaxWait: 30 * time.Second}, cfg: retry.Config{MaxRetries: 1}, after: "30", want: "0@0s 1@30.5s"},
 		"in line, just within it": {
 			policy: headway.Policy{Limits: []limiter.Limit{limiter.Every(time.Minute)}, MaxWait: time.Minute},
 			cfg:    retry.Config{MaxRetries: 1}, after: "1", want: "0@0s 1@1m0s",
