@@ -2,11 +2,13 @@ package headway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/headway-go/headway"
+	attempts "github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -61,6 +63,28 @@ func TestS16_OnlyFirstAttempts(t *testing.T) {
 		s.send("B", attempt(1))
 		s.send("C", attempt(0))
 		s.wantStarts("A@0s B@0s C@1m0s")
+	})
+}
+
+// What is free to ask by waits for no limit, but needs its keys and its turn.
+func TestFreeAttempt(t *testing.T) {
+	free := ask{ctx: attempts.With(context.Background(), &attempts.Attempt{N: 1, Free: true})}
+	key := headway.Rule{Name: "key", Limit: limiter.PerMinute(1), Key: headway.FromCallKey, Path: "/keyed"}
+	p := rules(key, headway.Rule{Name: "r", Limit: limiter.PerMinute(1), Cost: headway.FromCallCost})
+	play(t, p, func(s *scene) {
+		s.send("A", ask{})
+		for _, tt := range []struct {
+			ask  ask
+			want time.Duration
+		}{{ask{}, time.Minute}, {free, 0}} {
+			if d, err := s.Delay(tt.ask.request("B")); d != tt.want || err != nil {
+				s.Errorf("got a delay of %v, %v, want %v", d, err, tt.want)
+			}
+		}
+		free.url = "https://api.test/keyed"
+		if _, err := s.Delay(free.request("B")); !errors.Is(err, headway.ErrKey) {
+			s.Errorf("got %v, want a *KeyError", err)
+		}
 	})
 }
 

@@ -66,10 +66,10 @@ type claim struct {
 // match finds the rules that apply, and asks them for key and cost.
 func (v *visit) match(call Call) error {
 	target := targetOf(v.req)
-	again := AttemptFrom(v.req.Context()) > 0
+	a := attempt.From(v.req.Context())
 	for i := range v.policy.rules {
 		r := &v.policy.rules[i]
-		if !r.matches(target) || again && r.first {
+		if !r.matches(target) || r.first && a != nil && a.N > 0 {
 			continue
 		}
 		c := claim{rule: r, cost: 1}
@@ -91,6 +91,9 @@ func (v *visit) match(call Call) error {
 		}
 		if err != nil {
 			return &KeyError{Policy: v.policy.name, Rule: r.name, Err: err}
+		}
+		if a != nil && a.Free {
+			c.cost = 0
 		}
 		v.claims.add(c)
 	}

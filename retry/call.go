@@ -131,7 +131,7 @@ func (c *call) plan(now time.Time, delay time.Duration) bool {
 		switch {
 		case s.RetryAfter > longestPause:
 			return false
-		case s.RetryAfter > delay+sinceAnswer || delay == 0:
+		case s.RetryAfter > delay+sinceAnswer, s.RetryAfter > delay && !c.paused():
 			floor = s.RetryAfter
 		case s.RetryAfter > 0:
 			jitter = 0
@@ -160,6 +160,14 @@ func (c *call) plan(now time.Time, delay time.Duration) bool {
 	// let it say so in its own words, now.
 	c.wait = 0
 	return c.resp == nil
+}
+
+// paused reports whether the Transport makes the next attempt wait for something
+// else than its limits.
+func (c *call) paused() bool {
+	free := c.next.WithContext(attempt.With(c.req.Context(), &attempt.Attempt{N: c.n + 1, Free: true}))
+	delay, err := c.t.next.Delay(free)
+	return err == nil && delay > 0
 }
 
 // backoff returns a random time before the retry that comes after n others.

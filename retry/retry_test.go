@@ -259,6 +259,13 @@ func TestThrottledWaitsInLineOnce(t *testing.T) {
 		all.Wait()
 		s.wantSends("0@0s 1@7s 0@14s")
 	})
+	// A limit that has room a little before that is no reason to be early.
+	almost := headway.Policy{Limits: []limiter.Limit{limiter.Every(7*time.Second - 5*time.Millisecond)}}
+	play(t, almost, retry.Config{MaxRetries: 1}, func(s *scene) {
+		s.script = func(int, *http.Request) (*http.Response, error) { return answer(429, nil, "Retry-After", "7"), nil }
+		s.wantStatus(request(s.Context(), "GET", ""), 429)
+		s.wantSends("0@0s 1@7.5s")
+	})
 	// The backoff and the time in line run at once.
 	play(t, p, retry.Config{}, func(s *scene) {
 		s.script = answers(503, 200)
@@ -473,7 +480,7 @@ func TestC33_RedirectAfterARetry(t *testing.T) {
 
 // Random scripts: never more sends than allowed, never one that is early.
 func TestNeverTooOftenNeverEarly(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		cfg := retry.Config{MaxRetries: 1 + r.IntN(5), MaxElapsed: time.Duration(1+r.IntN(20)) * time.Second}
 		p := headway.Policy{Limits: []limiter.Limit{{N: 1 + r.Int64N(3), Per: time.Second}}, MaxWait: time.Duration(1+r.IntN(3)) * time.Second}

@@ -11,6 +11,9 @@ import (
 type Attempt struct {
 	N  int       // how many were sent before it
 	By time.Time // the last instant at which it may start; zero: none
+	// Free means that it costs nothing, so that it waits for no limit. It is to
+	// ask by, not to send.
+	Free bool
 }
 
 type key struct{}
