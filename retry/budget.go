@@ -27,7 +27,7 @@ type budgets struct {
 type budget struct {
 	firsts atomic.Int64 // first attempts that are not in left yet
 
-	mu   sync.Mutex // guards following fields
+	mu   sync.Mutex // guards following fields; may be taken under budgets.mu
 	left int64
 	at   time.Time // when left was counted; zero: not yet
 }

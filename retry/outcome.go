@@ -70,7 +70,7 @@ func refusedHere(err error) bool {
 // answeredHere reports whether resp is such a refusal, under
 // headway.AnswerResponse.
 func answeredHere(resp *http.Response) bool {
-	return resp.StatusCode == http.StatusTooManyRequests && len(resp.Header["Headway-Refused"]) > 0
+	return resp.StatusCode >= 400 && len(resp.Header["Headway-Refused"]) > 0
 }
 
 // isCertError reports whether the peer has shown no certificate to trust, as it
