@@ -36,7 +36,8 @@
 //     in line among them. See "What the server says".
 //  8. Tell. The Observer hears what was decided, with no lock held.
 //
-// The response goes back as it came. A Transport never sends a request twice.
+// The response goes back as it came. A Transport never sends a request twice;
+// package retry does, outside of it.
 //
 // # What the server says
 //
