@@ -60,8 +60,8 @@ func (v *visit) label() string {
 }
 
 // sendAndListen sends a request that has taken a unit of each of the route's
-// budgets at an instant, and listens to its answer.
-func (t *Transport) sendAndListen(r *route, req *http.Request, at time.Duration) (*http.Response, error) {
+// budgets and p at an instant, and listens to its answer.
+func (t *Transport) sendAndListen(r *route, req *http.Request, at time.Duration, p *line.Pass) (*http.Response, error) {
 	answered := false
 	defer func() {
 		if !answered {
@@ -72,10 +72,13 @@ func (t *Transport) sendAndListen(r *route, req *http.Request, at time.Duration)
 	r.site.line.Arrived(r.budgets)
 	answered = true
 	if err != nil {
+		r.land(t, p, req, nil, err, nil)
 		return nil, err
 	}
 	var s retryafter.Signal
-	if read(r.reader, resp, &s) {
+	said := read(r.reader, resp, &s)
+	r.land(t, p, req, resp, nil, &s)
+	if said {
 		r.hear(t, req, at, resp.StatusCode, &s)
 	}
 	return resp, nil
@@ -83,7 +86,7 @@ func (t *Transport) sendAndListen(r *route, req *http.Request, at time.Duration)
 
 // hear is visit.hear for a request that sendAndListen has sent.
 func (r *route) hear(t *Transport, req *http.Request, at time.Duration, status int, s *retryafter.Signal) {
-	v := visit{t: t, req: req, route: *r, site: r.site}
+	v := visit{t: t, req: req, route: *r, site: r.site, gate: r.gate}
 	v.grant.At = at
 	for i := range r.policy.rules {
 		v.claims.add(claim{rule: &r.policy.rules[i], cost: 1, budget: r.budgets[i]})
@@ -174,7 +177,7 @@ func (v *visit) retry(ctx context.Context, do func() error) error {
 // openEar returns the request's identity, or none where there is no room to
 // remember what is said to it: then everybody hears it.
 func (v *visit) openEar(ctx context.Context) uint64 {
-	if v.who == 0 || v.t.table.openEar(v.site, v.claims.all(), v.who, v.label) {
+	if v.who == 0 || v.t.table.openEar(v.site, v.gate, v.claims.all(), v.who, v.label) {
 		return v.who
 	}
 	v.tell(ctx, Event{Kind: EventOverflow})
@@ -271,7 +274,7 @@ func (v *visit) ruleOf(l *retryafter.LimitSignal) *claim {
 
 // delay is Transport.Delay for a visit whose budgets are open.
 func (v *visit) delay(noSlot bool) *line.Refusal {
-	return v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who})
+	return v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who}, v.gate.side())
 }
 
 // mostPeeked is how much of a refusal's body is read before the caller gets it.

@@ -140,7 +140,7 @@ func (s *settlement) correct(i *settleItem, cost int64) {
 	// then the debt has to find its successor.
 	for more > 0 {
 		site, _ := s.t.table.site(s.policy, s.host)
-		b, _ := s.t.table.budget(site, nil, i.rule, i.key)
+		b, _ := s.t.table.budget(site, nil, nil, i.rule, i.key)
 		if at, ok := site.line.Spend(more, b); ok {
 			i.parts = append(i.parts, part{site.line, b, at, more})
 			break

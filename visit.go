@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/attempt"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
@@ -19,8 +20,10 @@ type visit struct {
 	t   *Transport
 	req *http.Request
 	route
-	site  *site // the route's, or its successor
-	grant line.Grant
+	site   *site // the route's, or its successor
+	gate   *gate // of site; nil: no breaker
+	grant  line.Grant
+	cancel func() // of AttemptTimeout; nil: none, or the body's
 
 	claims list[claim]     // the rules that match, narrow before wide
 	needs  list[line.Need] // what they take, without those that cost nothing
@@ -116,21 +119,42 @@ func (v *visit) match(call Call) error {
 	return nil
 }
 
-// open finds the budgets of the claims.
-func (v *visit) open(ctx context.Context) {
-	site, news := v.route.site, false
+// locate finds the site and, for a request, its gate.
+func (v *visit) locate(ctx context.Context) {
+	site, gate, news := v.route.site, v.route.gate, false
 	if site == nil || v.site != nil { // not known yet, or forgotten meanwhile
 		site, news = v.t.table.site(v.policy, v.name)
-		v.t.remember(&v.route, site)
+		if v.req != nil {
+			var n bool
+			gate, n = v.t.gate(site, v.policy, v.name)
+			news = news || n
+		}
+		v.t.remember(&v.route, site, gate)
 	}
 	site.touch()
-	v.site = site
+	if gate != nil {
+		gate.touch()
+	}
+	v.site, v.gate = site, gate
+	if news {
+		v.tell(ctx, Event{Kind: EventOverflow})
+	}
+}
+
+// open finds the site, and the budgets of the claims.
+func (v *visit) open(ctx context.Context) {
+	v.locate(ctx)
+	v.openBudgets(ctx)
+}
+
+func (v *visit) openBudgets(ctx context.Context) {
+	news := false
 	v.needs.clear()
 	claims := v.claims.all()
 	for i := range claims {
 		c := &claims[i]
 		var n bool
-		c.budget, n = v.t.table.budget(v.site, claims[:i], c.rule, c.key)
+		c.budget, n = v.t.table.budget(v.site, v.gate, claims[:i], c.rule, c.key)
 		news = news || n
 		if c.cost > 0 {
 			v.needs.add(line.Need{B: c.budget, Cost: c.cost})
@@ -156,7 +180,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	case refusal != nil:
 		refused := v.refused(ctx, refusal)
 		if v.policy.Answer == AnswerResponse {
-			return answerRefusal(v.req, refused), nil
+			return answer(v.req, refused), nil
 		}
 		return nil, refused
 	case ctx.Err() != nil: // ended between the start and here
@@ -167,23 +191,39 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	v.site.line.Sent(&v.grant)
 	v.tellStart(ctx)
 	v.sent = true
-	resp, err = v.t.base.RoundTrip(v.req)
+	resp, err = v.send(ctx)
 	return v.settle(ctx, call, resp, err)
 }
 
 // enter waits in line, in the successor where the line has been forgotten.
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	for {
-		v.open(ctx)
+		v.locate(ctx)
+		if v.gate != nil && !v.gate.Closed() { // the first look, before anything is looked up
+			r, err := v.site.line.Look(&v.gate.line)
+			switch {
+			case err != nil:
+				continue
+			case r != nil:
+				return r, nil
+			}
+		}
+		v.openBudgets(ctx)
 		own := len(v.needs.all())
 		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot, Who: v.who, Count: !noSlot && v.policy.listens}
-		grant, needs, refusal, err := v.site.line.Enter(ctx, &ask)
-		if errors.Is(err, line.ErrRetired) {
+		grant, needs, refusal, err := v.site.line.Enter(ctx, &ask, v.gate.side())
+		retired := errors.Is(err, line.ErrRetired)
+		if !retired {
+			v.heeded = len(needs) > own
+			v.needs.set(needs)
+			v.grant, v.granted = grant, refusal == nil && err == nil
+		}
+		if v.gate != nil {
+			v.gate.tell()
+		}
+		if retired {
 			continue
 		}
-		v.heeded = len(needs) > own
-		v.needs.set(needs)
-		v.grant, v.granted = grant, refusal == nil && err == nil
 		return refusal, err
 	}
 }
@@ -211,7 +251,12 @@ func lineWait(d time.Duration) time.Duration {
 }
 
 // refused tells of a refusal, and returns it as the error that callers get.
-func (v *visit) refused(ctx context.Context, r *line.Refusal) *ThrottledError {
+func (v *visit) refused(ctx context.Context, r *line.Refusal) refusalError {
+	if r.Open {
+		e := &OpenError{Policy: v.policy.name, Host: v.name, RetryAfter: r.RetryAfter, Err: r.Cause}
+		v.tell(ctx, Event{Kind: EventOpenRefused, RetryAfter: e.RetryAfter, Err: e.Err})
+		return e
+	}
 	refused := v.throttled(r)
 	v.tell(ctx, Event{
 		Kind: EventRefused, Rule: refused.Rule, KeyDigest: refused.KeyDigest,
@@ -280,12 +325,17 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 		at = v.site.line.Answered(&v.grant, v.needs.all())
 	}
 	v.answered = true
-	if resp, err = oneOf(resp, err); err != nil {
+	if err != nil {
+		v.land(nil, err, nil)
 		return nil, err
 	}
-	if v.policy.listens {
+	if !v.policy.listens {
+		v.land(resp, nil, nil)
+	} else {
 		var s retryafter.Signal
-		if read(v.reader, resp, &s) {
+		said := read(v.reader, resp, &s)
+		v.land(resp, nil, &s)
+		if said {
 			v.hear(ctx, resp.StatusCode, &s)
 		}
 		if v.heeded && resp.StatusCode < 400 && !s.Throttled {
@@ -297,11 +347,49 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 		s.fromHeaders(resp)
 		attach(resp, s)
 	}
-	if v.grant.Slot {
-		v.grant.Slot = false
-		holdSlot(ctx, resp, v.site.line.Release)
+	if release := v.release(); release != nil {
+		holdSlot(ctx, resp, release)
 	}
 	return resp, nil
+}
+
+// land tells the breaker how the request has ended; said is what was read in the
+// answer, if that was listened to. When it panics the caller gets no response, so
+// that nobody else could close its body.
+func (v *visit) land(resp *http.Response, err error, said *retryafter.Signal) {
+	if v.gate == nil {
+		return
+	}
+	over := false
+	defer func() {
+		if !over && resp != nil && resp.Body != nil {
+			resp.Body.Close()
+		}
+	}()
+	v.t.record(&v.route, v.site, &v.grant.Pass, v.policy.result(v.req, resp, err, said))
+	over = true
+}
+
+// record tells the breaker of a result, and the line that it has. Then p is used
+// up.
+func (t *Transport) record(r *route, s *site, p *line.Pass, result breaker.Result) {
+	if k, ok := p.Ticket.(*ticket); ok {
+		k.record(result)
+	}
+	if (p.Bound() || result.Outcome == breaker.Failure) && !s.line.Land(p) && result.Outcome == breaker.Failure {
+		t.reportLate(r, result)
+	}
+	*p = line.Pass{}
+}
+
+// reportLate reports a failure of a request whose host has been forgotten
+// meanwhile: what follows the breaker must know of it.
+func (t *Transport) reportLate(r *route, result breaker.Result) {
+	s, _ := t.table.site(r.policy, r.name)
+	g, _ := t.gate(s, r.policy, r.name)
+	if b := g.breaker.Load(); b != nil && b.Closed() {
+		b.Fail(result.Err, result.RetryAfter, time.Now())
+	}
 }
 
 // counts reports whether the line has to hear of the answer.
@@ -324,6 +412,12 @@ func oneOf(resp *http.Response, err error) (*http.Response, error) {
 // finish cleans up whatever way the request went, a panic and runtime.Goexit
 // among them.
 func (v *visit) finish() {
+	if v.cancel != nil {
+		v.cancel()
+	}
+	if v.sent && v.grant.Pass.Ticket != nil {
+		defer v.t.record(&v.route, v.site, &v.grant.Pass, breaker.Result{}) // it tells, and so may panic
+	}
 	switch {
 	case !v.sent:
 		if v.granted {

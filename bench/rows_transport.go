@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -36,6 +37,15 @@ func headwayOver(base http.RoundTripper, maxHosts int, limits ...limiter.Limit) 
 		MaxHosts: maxHosts,
 		Policies: []headway.Policy{{Hosts: []string{"*"}, Limits: limits}},
 	}))
+}
+
+// guardedHeadway is headwayOver with a breaker for each host, and nothing but
+// the breaker reads answers, as with its peer.
+func guardedHeadway(base http.RoundTripper) http.RoundTripper {
+	return must(headway.NewTransport(base, headway.Config{Policies: []headway.Policy{{
+		Hosts: []string{"*"}, Limits: []limiter.Limit{ampleBucket}, Breaker: &breaker.Config{},
+		Dialects: []retryafter.Dialect{retryafter.None},
+	}}}))
 }
 
 // deaf is headwayOver that does not read answers.
@@ -136,6 +146,7 @@ var ampleBucket = limiter.Limit{N: ample, Per: time.Second, Law: limiter.Bucket}
 
 func transportRows() []row {
 	const hand = "hand-written: x/time/rate and gobreaker per host"
+	const guardedName = "Headway, one Bucket and a breaker, not listening"
 	return []row{{
 		name: "transport/stub", procs: 1, rounds: rounds, metrics: perOp,
 		about: "RoundTrip over a stub, one host, a policy for each host with one limit, always granted at once. " +
@@ -145,6 +156,7 @@ func transportRows() []row {
 			{"Headway, one Bucket", ours, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				return headwayOver(base, 0, ampleBucket)
 			}))},
+			{guardedName, ours, ops(trips(guardedHeadway))},
 			{"Headway, one Window", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				return headwayOver(base, 0, limiter.Limit{N: 10_000, Per: 100 * time.Microsecond})
 			}))},
@@ -172,6 +184,8 @@ func transportRows() []row {
 		goals: []goal{
 			{"Headway, one Bucket", "ns", hand, 0.32},
 			{"Headway, one Bucket", "allocs", "", 0},
+			{guardedName, "ns", hand, 0.35},
+			{guardedName, "allocs", "", 0},
 		},
 	}}
 }

@@ -434,7 +434,7 @@ func (l *Line) regroup(b *Budget, cost func(*waiter) int64) {
 		if n := cost(w); n > 0 {
 			w.need(b, n)
 		}
-		c := l.classOf(w.needs, w.noSlot)
+		c := l.classOf(w.needs, w.noSlot, w.gate)
 		if c == nil {
 			c = &class{needs: w.needs, noSlot: w.noSlot}
 			l.file(c)
