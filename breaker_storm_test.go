@@ -98,7 +98,7 @@ func TestS74_NoHistorySendsMoreThanProbes(t *testing.T) {
 			}
 			var all sync.WaitGroup
 			for range steps {
-				name := []string{"200", "fail", "429", "hang", "fail", "200"}[r.IntN(6)]
+				name := []string{"200", "fail", "429", "hang", "fail", "200", "paused"}[r.IntN(7)]
 				if name != "hang" {
 					name += fmt.Sprintf("/%dms", r.IntN(4000))
 				}
@@ -207,7 +207,12 @@ func TestS73_AHundredThousandRounds(t *testing.T) {
 						a.url = "https://other.test/"
 					}
 					var open *headway.OpenError
-					resp, err := tr.RoundTrip(a.request(names[r.IntN(len(names))]))
+					var throttled *headway.ThrottledError
+					name := names[r.IntN(len(names))]
+					if r.IntN(100) == 0 {
+						name = "paused/1us"
+					}
+					resp, err := tr.RoundTrip(a.request(name))
 					if (resp == nil) == (err == nil) {
 						t.Errorf("got %v and %v", resp, err)
 					}
@@ -218,6 +223,8 @@ func TestS73_AHundredThousandRounds(t *testing.T) {
 					case errors.As(err, &open):
 						refused.Add(1)
 						time.Sleep(open.RetryAfter)
+					case errors.As(err, &throttled) && throttled.Reason == limiter.ReasonPause:
+						time.Sleep(throttled.RetryAfter)
 					}
 				}
 				var all sync.WaitGroup

@@ -15,20 +15,19 @@ import (
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
-	"github.com/headway-go/headway/retryafter"
 )
 
 var errReset = errors.New("connection reset")
 
-// broken is one policy for all hosts with a breaker, under limits. It does not
-// listen, so that nothing but the breaker holds anybody up.
+// broken is one policy for all hosts with a breaker, under limits.
 func broken(c breaker.Config, list ...limiter.Limit) []headway.Policy {
-	return []headway.Policy{{Name: "p", Hosts: []string{"*"}, Limits: list, Breaker: &c, Dialects: []retryafter.Dialect{retryafter.None}}}
+	return []headway.Policy{{Name: "p", Hosts: []string{"*"}, Limits: list, Breaker: &c}}
 }
 
 // script makes the base answer by the request's name: "fail" resets, "429" and
 // other numbers are a status, "hang" waits for the context's end, "panic" and
 // "exit" do so, "cut" has a body that fails. Any other is 200. "NAME/2s" takes 2 s.
+// A 429 asks for no pause; "paused" is one that asks for 1 ms.
 func script(req *http.Request) (*http.Response, error) {
 	name, after, _ := strings.Cut(req.Header.Get("Name"), "/")
 	if after != "" {
@@ -51,8 +50,14 @@ func script(req *http.Request) (*http.Response, error) {
 		runtime.Goexit()
 	case "cut":
 		resp.Body = io.NopCloser(io.MultiReader(strings.NewReader("x"), failing{}))
+	case "paused":
+		resp.StatusCode = 429
+		resp.Header.Set("Retry-After-Ms", "1")
 	default:
 		fmt.Sscanf(name, "%3d", &resp.StatusCode)
+		if resp.StatusCode == 429 {
+			resp.Header.Set("Retry-After", "0")
+		}
 	}
 	return resp, nil
 }
@@ -206,32 +211,6 @@ func TestS71_ThrottlingCountsForNothing(t *testing.T) {
 			s.send(fmt.Sprint(500+i*2), ask{}) // 500, 502, 504, 506, 508
 		}
 		s.wantState(breaker.Open)
-	})
-}
-
-// A service that throttles its probe is not down: the next probe waits for the
-// pause in line, without a place, and the others are told when one is possible.
-func TestS71_AThrottledProbeWaitsForThePause(t *testing.T) {
-	policies := broken(breaker.Config{})
-	policies[0].Dialects = nil
-	play(t, policies, func(s *scene) {
-		s.base.answer = func(req *http.Request) (*http.Response, error) {
-			resp := ok(req)
-			if req.Header.Get("Name") == "A" {
-				resp.StatusCode = 503
-				resp.Header.Set("Retry-After", "7")
-			}
-			return resp, nil
-		}
-		s.breaker().Trip(errReset, 0)
-		s.until(5 * time.Second)
-		s.wantOK(s.send("A", ask{}))
-		s.wantState(breaker.HalfOpen)
-		b := s.send("B", ask{})
-		s.wantOpen(s.send("C", ask{}), 0, 7*time.Second+30*time.Second, errReset)
-		s.wantStarts("A@5s B@12s")
-		s.wantOK(b)
-		s.wantState(breaker.Closed)
 	})
 }
 

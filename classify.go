@@ -12,24 +12,15 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// result returns what the end of a request means for the breaker. said is what was
-// read in the answer; nil where that was not listened to.
-func (p *policy) result(req *http.Request, resp *http.Response, err error, said *retryafter.Signal) breaker.Result {
-	switch {
-	case p.Classify == nil && err == nil && resp.StatusCode < 400 && (said == nil || !said.Throttled):
+// result returns what the end of a request means for the breaker. signal is what
+// listening has read.
+func (p *policy) result(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal) breaker.Result {
+	if p.Classify == nil && err == nil && resp.StatusCode < 400 && !signal.Throttled {
 		return breaker.Result{Outcome: breaker.Success} // nearly all
-	case said != nil:
-		return p.judge(req, resp, err, said)
 	}
-	var signal retryafter.Signal
-	if err == nil && resp.StatusCode >= 400 {
-		signal = retryafter.Read(resp.StatusCode, resp.Header, time.Now())
+	if err == nil && resp.StatusCode >= 400 && p.unread(resp, signal) {
+		*signal = retryafter.Read(resp.StatusCode, resp.Header, time.Now())
 	}
-	return p.judge(req, resp, err, &signal)
-}
-
-// judge is result once it has been read what the answer says.
-func (p *policy) judge(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal) breaker.Result {
 	var r breaker.Result
 	if p.Classify != nil {
 		r.Outcome = p.Classify(req, resp, err)
@@ -43,6 +34,13 @@ func (p *policy) judge(req *http.Request, resp *http.Response, err error, signal
 		r.RetryAfter = min(signal.RetryAfter, p.maxPause())
 	}
 	return r
+}
+
+// unread reports whether an answer has not been read for what the table of
+// Policy.Classify asks: the policy does not listen, or to no dialect that knows
+// Retry-After.
+func (p *policy) unread(resp *http.Response, signal *retryafter.Signal) bool {
+	return !p.listens || !signal.HasRetryAfter && resp.Header["Retry-After"] != nil
 }
 
 // classify is the table in the documentation of Policy.Classify. ctx is that of

@@ -40,7 +40,7 @@
 //  8. Listen. What the answer says holds for everybody whom it concerns, those
 //     in line among them. See "What the server says".
 //  9. Classify. Its end is a success or a failure to the breaker, or is ignored,
-//     by the table of Policy.Classify.
+//     by the table of Policy.Classify. Throttling is ignored.
 //  10. Tell. The Observer hears what was decided, with no lock held.
 //
 // The response goes back as it came. A Transport never sends a request twice;

@@ -13,6 +13,7 @@ import (
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
 )
 
 // A breaker is the policy's and the host's, whatever the key and the spelling.
@@ -195,13 +196,16 @@ func TestBreakerOfAForgottenHostIsClean(t *testing.T) {
 	}
 }
 
-// A failure of a request whose host was forgotten meanwhile is not lost.
+// A failure of a request whose host was forgotten meanwhile is not lost. (Who
+// listens forgets no host with requests in flight, but maybe its gate.)
 func TestBreakerHearsOfALateFailure(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		policies := broken(breaker.Config{Failures: 1})
 		policies[0].Shared = shared
 		maxHosts := 1
-		if shared {
+		if !shared {
+			policies[0].Dialects = []retryafter.Dialect{retryafter.None}
+		} else {
 			maxHosts++
 		}
 		playConfig(t, headway.Config{MaxHosts: maxHosts, Policies: policies}, func(s *scene) {

@@ -99,12 +99,13 @@ type Policy struct {
 	//	a panic, runtime.Goexit                  ignored
 	//	an error while the body is read          ignored: report it by Transport.Breaker
 	//
-	// A failure with a Retry-After keeps an opened breaker open until then, for
-	// MaxPause at most.
+	// Which other answers throttle is read by Dialects; where these are None, from
+	// status and headers alone, in every dialect. A failure with a Retry-After
+	// keeps an opened breaker open until then, for MaxPause at most.
 	Classify func(*http.Request, *http.Response, error) breaker.Outcome
 	// MaxPause bounds how long a pause that the server asks for, and the time to
 	// its reset, is believed: a longer one is cut to it, and the event says so.
-	// Zero means 24 h.
+	// A Breaker is held open for no longer by an answer. Zero means 24 h.
 	MaxPause time.Duration
 	// Dialects are those in which answers are read. Nil means all that package
 	// retryafter knows; retryafter.None among them switches listening off: then

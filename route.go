@@ -3,7 +3,6 @@ package headway
 import (
 	"context"
 	"hash/maphash"
-	"net/http"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -172,14 +171,6 @@ func (r *route) start(ctx context.Context) (at time.Duration, p line.Pass, ok bo
 		r.gate.touch()
 	}
 	return at, p, ok
-}
-
-// land is visit.land for a request that start has let through: a pass of a closed
-// breaker, that nobody misses when this panics.
-func (r *route) land(t *Transport, p *line.Pass, req *http.Request, resp *http.Response, err error, said *retryafter.Signal) {
-	if r.gate != nil {
-		t.record(r, r.site, p, r.policy.result(req, resp, err, said))
-	}
 }
 
 // uniform reports whether the rule takes one unit of one budget for every

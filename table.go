@@ -28,7 +28,7 @@ type table struct {
 type entry struct {
 	site   *site
 	id     keyID        // of a key, an identity or a gate; zero for the host itself
-	budget *line.Budget // of a key; nil for an identity
+	budget *line.Budget // of a key, and nil for all others
 	used   atomic.Bool  // since the hand last passed
 }
 
@@ -64,8 +64,8 @@ type site struct {
 	gates *gates // nil until a breaker is needed
 }
 
-// A keyID is one key under one rule or, without a key, an identity, or one host's
-// gate in a Shared policy.
+// A keyID is one key under one rule, an identity, or one host's gate in a Shared
+// policy.
 type keyID struct {
 	place int
 	key   string

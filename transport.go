@@ -99,12 +99,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && call == (Call{}) && ctx.Err() == nil {
 		if at, pass, ok := r.start(ctx); ok { // most requests: nothing to wait for
-			if r.policy.listens {
-				return t.sendAndListen(r, req, at, &pass)
+			if !r.policy.listens && r.gate == nil {
+				return oneOf(t.base.RoundTrip(req))
 			}
-			resp, err := oneOf(t.base.RoundTrip(req))
-			r.land(t, &pass, req, resp, err, nil)
-			return resp, err
+			return t.sendStarted(r, req, at, pass)
 		}
 	}
 	v := visit{t: t, req: req, route: t.route(req.URL)}

@@ -212,16 +212,13 @@ func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (
 		own := len(v.needs.all())
 		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot, Who: v.who, Count: !noSlot && v.policy.listens}
 		grant, needs, refusal, err := v.site.line.Enter(ctx, &ask, v.gate.side())
-		retired := errors.Is(err, line.ErrRetired)
-		if !retired {
-			v.heeded = len(needs) > own
-			v.needs.set(needs)
-			v.grant, v.granted = grant, refusal == nil && err == nil
-		}
+		v.heeded = len(needs) > own
+		v.needs.set(needs)
+		v.grant, v.granted = grant, refusal == nil && err == nil
 		if v.gate != nil {
 			v.gate.tell()
 		}
-		if retired {
+		if errors.Is(err, line.ErrRetired) {
 			continue
 		}
 		return refusal, err
@@ -325,22 +322,16 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 		at = v.site.line.Answered(&v.grant, v.needs.all())
 	}
 	v.answered = true
-	if err != nil {
-		v.land(nil, err, nil)
-		return nil, err
+	over := false
+	defer closeUnless(&over, resp)
+	// A pause comes before the breaker hears of the answer, and lets others start.
+	var s retryafter.Signal
+	if err == nil && v.policy.listens {
+		v.listen(ctx, resp, &s)
 	}
-	if !v.policy.listens {
-		v.land(resp, nil, nil)
-	} else {
-		var s retryafter.Signal
-		said := read(v.reader, resp, &s)
-		v.land(resp, nil, &s)
-		if said {
-			v.hear(ctx, resp.StatusCode, &s)
-		}
-		if v.heeded && resp.StatusCode < 400 && !s.Throttled {
-			v.site.line.Succeeded(v.who, v.grant.At)
-		}
+	v.land(resp, err, &s)
+	if err != nil {
+		return nil, err
 	}
 	if v.settles(call) {
 		s := newSettlement(v, call, at)
@@ -350,24 +341,18 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	if release := v.release(); release != nil {
 		holdSlot(ctx, resp, release)
 	}
+	over = true
 	return resp, nil
 }
 
-// land tells the breaker how the request has ended; said is what was read in the
-// answer, if that was listened to. When it panics the caller gets no response, so
-// that nobody else could close its body.
-func (v *visit) land(resp *http.Response, err error, said *retryafter.Signal) {
-	if v.gate == nil {
-		return
+// counts reports whether the line has to hear of the answer.
+func (v *visit) counts() bool { return v.grant.Count || line.Strict(v.needs.all()) }
+
+// land tells the breaker how the request has ended.
+func (v *visit) land(resp *http.Response, err error, s *retryafter.Signal) {
+	if v.gate != nil {
+		v.t.record(&v.route, v.site, &v.grant.Pass, v.policy.result(v.req, resp, err, s))
 	}
-	over := false
-	defer func() {
-		if !over && resp != nil && resp.Body != nil {
-			resp.Body.Close()
-		}
-	}()
-	v.t.record(&v.route, v.site, &v.grant.Pass, v.policy.result(v.req, resp, err, said))
-	over = true
 }
 
 // record tells the breaker of a result, and the line that it has. Then p is used
@@ -392,8 +377,13 @@ func (t *Transport) reportLate(r *route, result breaker.Result) {
 	}
 }
 
-// counts reports whether the line has to hear of the answer.
-func (v *visit) counts() bool { return v.grant.Count || line.Strict(v.needs.all()) }
+// closeUnless closes the body of a response that the caller does not get, since
+// something has panicked: nobody else could.
+func closeUnless(over *bool, resp *http.Response) {
+	if !*over && resp != nil && resp.Body != nil {
+		resp.Body.Close()
+	}
+}
 
 // oneOf returns a response or an error, whatever the base transport has
 // returned. Of both, the error counts.

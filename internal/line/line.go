@@ -265,20 +265,23 @@ func (l *Line) Start(budgets []*Budget, g *Gate, count bool) (at time.Duration, 
 		at, _ := budgets[i].state.Earliest(now, now, 1)
 		ok = at <= now
 	}
+	if ok && l.heard != nil {
+		ok = l.roomHeard(budgets, now)
+	}
 	if ok && g != nil {
 		p, ok = l.pass(g)
-	}
-	if ok && l.heard != nil {
-		ok = l.startHeard(budgets, now)
 	}
 	if ok {
 		for _, b := range budgets {
 			b.state.Take(now, 1)
 			b.forget()
 		}
-	}
-	if ok && count {
-		l.count1(budgets, 1)
+		if l.heard != nil {
+			l.heedAll(budgets, func(b *Budget) { b.state.Take(now, 1) })
+		}
+		if count {
+			l.count1(budgets, 1)
+		}
 	}
 	l.unlock()
 	return time.Duration(now), p, ok
