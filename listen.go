@@ -1,17 +1,16 @@
 package headway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"hash/maphash"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/peek"
 	"github.com/headway-go/headway/retryafter"
 )
 
@@ -101,7 +100,7 @@ func (r *route) hear(t *Transport, req *http.Request, at time.Duration, status i
 func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
 	said := reader.ReadTo(s, resp.StatusCode, resp.Header, time.Time{})
 	if resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && reader.NeedsBody(resp.StatusCode, resp.Header) {
-		if told, ok := reader.ReadBody(resp.StatusCode, resp.Header, peek(resp), time.Now()); ok {
+		if told, ok := reader.ReadBody(resp.StatusCode, resp.Header, peek.Body(resp), time.Now()); ok {
 			*s, said = told, true
 		}
 	}
@@ -280,27 +279,3 @@ func (v *visit) ruleOf(l *retryafter.LimitSignal) *claim {
 func (v *visit) delay(noSlot bool) *line.Refusal {
 	return v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who}, v.gate.side())
 }
-
-// mostPeeked is how much of a refusal's body is read before the caller gets it.
-const mostPeeked = 4 << 10
-
-// peek reads the first bytes of a response's body, and puts them back.
-func peek(resp *http.Response) []byte {
-	prefix, err := io.ReadAll(io.LimitReader(resp.Body, mostPeeked)) // a refusal's: seldom
-	back := io.Reader(bytes.NewReader(prefix))
-	if err != nil {
-		back = io.MultiReader(back, failing{err})
-	} else {
-		back = io.MultiReader(back, resp.Body)
-	}
-	resp.Body = &struct {
-		io.Reader
-		io.Closer
-	}{back, resp.Body}
-	return prefix
-}
-
-// failing is a reader that failed.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }

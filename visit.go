@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"

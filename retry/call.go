@@ -1,10 +1,13 @@
 package retry
 
 import (
+	"net"
 	"net/http"
 	"time"
 
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/attempt"
+	"github.com/headway-go/headway/internal/peek"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -19,6 +22,9 @@ type call struct {
 	resp *http.Response
 	err  error
 	n    int // how many were sent before it
+
+	said  retryafter.Signal // what the server said with heard
+	heard *http.Response
 
 	next *http.Request // the attempt that is due, without its body; nil: none
 	wait time.Duration // the time before it
@@ -58,12 +64,22 @@ func (c *call) outcome() outcome {
 	return ofResponse(c.resp, &s)
 }
 
-// signal returns what the server said with its last response.
-func (c *call) signal() (s retryafter.Signal) {
-	if c.resp != nil {
-		s = retryafter.Read(c.resp.StatusCode, c.resp.Header, time.Now())
+// signal returns what the server said with its last response, in the first bytes
+// of its body too where only they may tell.
+func (c *call) signal() retryafter.Signal {
+	if c.resp == nil {
+		return retryafter.Signal{}
 	}
-	return s
+	if c.heard != c.resp {
+		r := retryafter.NewReader(nil, c.req.URL.Host)
+		c.heard, c.said = c.resp, r.Read(c.resp.StatusCode, c.resp.Header, time.Now())
+		if c.resp.Body != nil && c.resp.Body != http.NoBody && !answeredHere(c.resp) && r.NeedsBody(c.resp.StatusCode, c.resp.Header) {
+			if s, told := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.resp), time.Now()); told {
+				c.said = s
+			}
+		}
+	}
+	return c.said
 }
 
 // decide reports whether another attempt is due, and prepares it. Everything
@@ -137,6 +153,10 @@ func (c *call) plan(now time.Time, delay time.Duration) bool {
 			jitter = 0
 		}
 	}
+	if c.isOpen() { // what would be waited for is a service that is down
+		c.wait = 0
+		return c.resp == nil // else it says so, as below
+	}
 	left := limiter.Never // until the last instant that is in time
 	if deadline, ok := c.req.Context().Deadline(); ok {
 		left = deadline.Sub(now) - 1
@@ -160,6 +180,16 @@ func (c *call) plan(now time.Time, delay time.Duration) bool {
 	// let it say so in its own words, now.
 	c.wait = 0
 	return c.resp == nil
+}
+
+// isOpen reports whether the breaker of the host leaves it alone.
+func (c *call) isOpen() bool {
+	host := c.req.URL.Host
+	if c.req.URL.Scheme == "http" && c.req.URL.Port() == "" {
+		host = net.JoinHostPort(c.req.URL.Hostname(), "80")
+	}
+	b, err := c.t.next.Breaker(host)
+	return err == nil && b.State() == breaker.Open
 }
 
 // paused reports whether the Transport makes the next attempt wait for something

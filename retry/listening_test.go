@@ -2,11 +2,14 @@ package retry_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retry"
 )
@@ -83,5 +86,45 @@ func TestC23_RetriesObeyThePause(t *testing.T) {
 		s.script = answers(429, 429, 429, 200)
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		s.wantSends("0@0s 1@1s 2@3s 3@7s")
+	})
+}
+
+// C11: a quota that must be paid for, as only the body says, is not asked again; the
+// caller reads all of it.
+func TestC11_AnUnpaidQuotaIsFinal(t *testing.T) {
+	const text = `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`
+	for name, play := range map[string]func(*testing.T, headway.Policy, retry.Config, func(*scene)){"listening": playListening, "not": play} {
+		t.Run(name, func(t *testing.T) {
+			play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
+				s.script = func(int, *http.Request) (*http.Response, error) {
+					return answer(429, newBody(text), "Content-Type", "application/json"), nil
+				}
+				resp, err := s.RoundTrip(request(s.Context(), "GET", ""))
+				if err != nil {
+					s.Fatal(err)
+				}
+				if got, err := io.ReadAll(resp.Body); string(got) != text || err != nil {
+					s.Errorf("the caller reads %q, %v", got, err)
+				}
+				resp.Body.Close()
+				s.wantSends("0@0s")
+			})
+		})
+	}
+}
+
+// C70, S78: an open breaker ends the retrying, with the failure that came before.
+func TestS78_AnOpenBreakerEndsIt(t *testing.T) {
+	policy := headway.Policy{Breaker: &breaker.Config{Failures: 1}}
+	playListening(t, policy, retry.Config{}, func(s *scene) {
+		s.script = answers(503)
+		resp, err := s.get(s.Context())
+		if err != nil || resp.StatusCode != 503 {
+			s.Errorf("got %v, %v, want the response of 503", resp, err)
+		}
+		if _, err := s.get(s.Context()); !errors.Is(err, headway.ErrOpen) {
+			s.Errorf("got %v, want the open breaker", err)
+		}
+		s.wantSends("0@0s")
 	})
 }

@@ -64,7 +64,7 @@ func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
 // was not sent, and to retry would be to argue. All kinds of them stand here, and
 // nowhere else in this package.
 func refusedHere(err error) bool {
-	return errors.Is(err, headway.ErrThrottled) || errors.Is(err, headway.ErrKey)
+	return errors.Is(err, headway.ErrThrottled) || errors.Is(err, headway.ErrOpen) || errors.Is(err, headway.ErrKey)
 }
 
 // answeredHere reports whether resp is such a refusal, under
