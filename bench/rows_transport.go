@@ -172,6 +172,8 @@ func transportRows() []row {
 		goals: []goal{
 			{"Headway, one Bucket", "ns", hand, 0.32},
 			{"Headway, one Bucket", "allocs", "", 0},
+			{"Headway, one Bucket, three headers in the answer", "ns", hand, 0.85},
+			{"Headway, one Bucket, three headers in the answer", "allocs", "", 0},
 		},
 	}}
 }
