@@ -186,6 +186,8 @@ func transportRows() []row {
 			{"Headway, one Bucket", "allocs", "", 0},
 			{guardedName, "ns", hand, 0.35},
 			{guardedName, "allocs", "", 0},
+			{"Headway, one Bucket, three headers in the answer", "ns", hand, 0.85},
+			{"Headway, one Bucket, three headers in the answer", "allocs", "", 0},
 		},
 	}}
 }

@@ -103,7 +103,7 @@ func TestHeardWhileInLine(t *testing.T) {
 					}
 				case 1:
 					said := law.Said{Left: int64(d[4] % 4), Limit: int64(1 + d[5]%5), Reset: int64(10 * time.Second), Started: int64(l.Now())}
-					if _, err := l.Learn(s, LearnedKey{Name: "x"}, "", said); err != nil {
+					if _, err := l.Learn(s, LearnedKey{Name: "x"}, "", &said, nil); err != nil {
 						fault("%v", err)
 					}
 				case 2:

@@ -277,7 +277,7 @@ func (l *Line) Start(budgets []*Budget, g *Gate, count bool) (at time.Duration, 
 			b.forget()
 		}
 		if l.heard != nil {
-			l.heedAll(budgets, func(b *Budget) { b.state.Take(now, 1) })
+			l.takeHeard(budgets, now)
 		}
 		if count {
 			l.count1(budgets, 1)
