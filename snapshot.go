@@ -21,6 +21,8 @@ type HostStatus struct {
 	// Waiting is how many requests are in line, InFlight how many in-flight
 	// slots are taken; always 0 without MaxInFlight.
 	Waiting, InFlight int
+	// MaxInFlight is the policy's; zero is no cap.
+	MaxInFlight int
 	// Rules are the budgets in use, by rule and digest.
 	Rules []RuleStatus
 	// Pauses are those that answers have raised and that have not ended.
@@ -109,7 +111,7 @@ func (t *Transport) Snapshot() []HostStatus {
 }
 
 func (s *site) status(p *policy, d digester) HostStatus {
-	h := HostStatus{Policy: p.name, Host: s.host}
+	h := HostStatus{Policy: p.name, Host: s.host, MaxInFlight: p.MaxInFlight}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var budgets []*line.Budget
