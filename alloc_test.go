@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
 )
 
 // left are headers that say that much is left.
@@ -52,8 +54,20 @@ func TestAllocNothing(t *testing.T) {
 		"a structured field":      {policy: headway.Policy{Limits: []limiter.Limit{window}}, says: http.Header{"Ratelimit": {`"default";r=999999999;t=60`}, "Ratelimit-Policy": {`"default";q=1000000000;w=60`}}},
 		"a wait budget":           {policy: headway.Policy{Limits: []limiter.Limit{window}, MaxWait: time.Second}},
 		"a shared one":            {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true}},
-		"another host":            {policy: headway.Policy{Hosts: []string{"other.test"}}},
-		"a bypass":                {policy: headway.Policy{}, ask: ask{call: headway.Call{Bypass: true}}},
+		"a breaker":               {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}}},
+		"a rate breaker":          {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{Rate: 0.5}}},
+		"breakers, shared":        {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true, Breaker: &breaker.Config{}}},
+		"a breaker and keys": {policy: headway.Policy{Rules: []headway.Rule{header, callKey, path}, Breaker: &breaker.Config{}}, ask: ask{
+			url: "https://api.test/v1/chat/x/y", header: http.Header{"Tenant": {"a"}}, call: headway.Call{Key: "a"},
+		}},
+		"a breaker and three headers":        {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}}, says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
+		"a breaker, three headers and a key": {policy: headway.Policy{Rules: []headway.Rule{callKey}, Breaker: &breaker.Config{}}, ask: key("a"), says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
+		"a breaker, not listening":           {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}, Dialects: []retryafter.Dialect{retryafter.None}}},
+		"a table of one's own": {policy: headway.Policy{Breaker: &breaker.Config{}, Classify: func(*http.Request, *http.Response, error) breaker.Outcome {
+			return breaker.Success
+		}}},
+		"another host": {policy: headway.Policy{Hosts: []string{"other.test"}}},
+		"a bypass":     {policy: headway.Policy{}, ask: ask{call: headway.Call{Bypass: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.policy.Hosts == nil {

@@ -3,6 +3,7 @@ package headway
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -11,16 +12,23 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// answerRefusal returns the response that AnswerResponse stands for.
+// answer returns the response that AnswerResponse stands for.
 //
 // What the SDKs make of it: OpenAI's and Stripe's read error.type, error.code
 // and error.message, all strings; Stripe's retries a 429 of no code but
 // lock_timeout by itself; Discord's reads retry_after as a float64 and cuts it
 // to milliseconds. Whole seconds survive that and an integer field alike.
-func answerRefusal(req *http.Request, refused *ThrottledError) *http.Response {
+func answer(req *http.Request, refused refusalError) *http.Response {
+	kind, code, reason, retryAfter := "unavailable_error", "unavailable", "open", time.Duration(0)
+	switch e := refused.(type) {
+	case *ThrottledError:
+		kind, code, reason, retryAfter = "rate_limit_error", "rate_limit", e.Reason.String(), e.RetryAfter
+	case *OpenError:
+		retryAfter = e.RetryAfter
+	}
 	h := http.Header{
 		"Content-Type":    {"application/json"},
-		"Headway-Refused": {refused.Reason.String()},
+		"Headway-Refused": {reason},
 	}
 	var body struct {
 		Error struct {
@@ -30,11 +38,11 @@ func answerRefusal(req *http.Request, refused *ThrottledError) *http.Response {
 		} `json:"error"`
 		RetryAfter int64 `json:"retry_after,omitempty"`
 	}
-	body.Error.Type = "rate_limit_error"
-	body.Error.Code = "rate_limit"
+	body.Error.Type = kind
+	body.Error.Code = code
 	body.Error.Message = refused.Error()
-	if refused.RetryAfter != limiter.Never {
-		body.RetryAfter = retrySeconds(refused.RetryAfter)
+	if retryAfter != limiter.Never {
+		body.RetryAfter = retrySeconds(retryAfter)
 		h["Retry-After"] = []string{strconv.FormatInt(body.RetryAfter, 10)}
 	}
 	text, err := json.Marshal(body)
@@ -43,8 +51,8 @@ func answerRefusal(req *http.Request, refused *ThrottledError) *http.Response {
 	}
 	h["Content-Length"] = []string{strconv.Itoa(len(text))}
 	resp := &http.Response{
-		Status:        "429 Too Many Requests",
-		StatusCode:    http.StatusTooManyRequests,
+		Status:        fmt.Sprintf("%d %s", refused.StatusCode(), http.StatusText(refused.StatusCode())),
+		StatusCode:    refused.StatusCode(),
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,

@@ -56,7 +56,7 @@ func compile(policies []Policy, old *config) *config {
 				p.places[name] = place
 			}
 		} else {
-			p.sites = &sites{current: p, hosts: map[string]*site{}}
+			p.sites = &sites{name: p.name, current: p, hosts: map[string]*site{}}
 		}
 		for i := range p.Rules {
 			r := &p.Rules[i]
@@ -134,7 +134,9 @@ func (p *policy) maxWaiting() int {
 //
 // Policies and rules keep what they remember by name, and Limits by position:
 // under another limit, law or period, past starts still count. A policy that
-// changes Shared begins anew. Requests in line keep the rules that they came
+// changes Shared begins anew. Breakers are kept with their policy; under another
+// Config one begins anew, but if it was open or half-open it is open, for as long
+// as it would have been or the new OpenFor, whichever is longer. Requests in line keep the rules that they came
 // under as far as these still exist, with their new limits, and nothing else
 // holds them up; rules that are new apply to requests that come later.
 func (t *Transport) SetPolicies(policies []Policy) error {

@@ -16,25 +16,32 @@
 //  2. Keys. Every rule that matches says whose budget it spends. A key, or a
 //     cost, that cannot be told is a *KeyError at once: nothing is sent, nothing
 //     spent.
-//  3. When could it start? At the latest of: the end of a pause that the server
+//  3. Breaker. While that of its host is open it is an *OpenError at once, with
+//     the time until a probe is possible: nothing is spent, and nobody stands in
+//     line. Half-open, as many stand in line or are sent as may be probes. It is
+//     looked at again on joining the line and on starting.
+//  4. When could it start? At the latest of: the end of a pause that the server
 //     asked for, the moment when each of its limits, and each that the server
 //     announced, has room, a free slot under MaxInFlight, and what those in line
 //     before it need.
-//  4. Does it fit? When that is past its wait budget, at or past the context's
+//  5. Does it fit? When that is past its wait budget, at or past the context's
 //     deadline, past the line's cap, or never, it is refused now, by a
 //     *ThrottledError with the true time. Where only an
 //     answer can tell, the time is a lower bound, and the request waits until
 //     its wait budget or its context is over.
-//  5. One wait. It stands in line once, for everything together. Whenever
+//  6. One wait. It stands in line once, for everything together. Whenever
 //     something changes, those in line move up; nobody is moved back by it,
 //     unless a limit was lowered, budget was spent elsewhere or the server said
 //     that less is left. A request may
 //     pass another only where the other loses nothing by it.
-//  6. Start. All its units and its slot are taken together, at the moment when
-//     it is handed to the base transport, or none is.
-//  7. Listen. What the answer says holds for everybody whom it concerns, those
+//  7. Start. All its units, its slot and its place as a probe are taken
+//     together, at the moment when it is handed to the base transport, or none
+//     is.
+//  8. Listen. What the answer says holds for everybody whom it concerns, those
 //     in line among them. See "What the server says".
-//  8. Tell. The Observer hears what was decided, with no lock held.
+//  9. Classify. Its end is a success or a failure to the breaker, or is ignored,
+//     by the table of Policy.Classify. Throttling is ignored.
+//  10. Tell. The Observer hears what was decided, with no lock held.
 //
 // The response goes back as it came. A Transport never sends a request twice.
 //
@@ -65,8 +72,8 @@
 // A limit is at most N units of cost per period; a request costs one unit
 // unless its rule says otherwise. A law is how a limit counts: package limiter
 // has five. A rule is a limit with what it applies to and whose budget it is.
-// A policy is the rules, the wait budget and the cap on requests in flight for
-// a set of hosts. A wait budget is how long a request may stand in line:
+// A policy is the rules, the breaker, the wait budget and the cap on requests in
+// flight for a set of hosts. A wait budget is how long a request may stand in line:
 // Policy.MaxWait, or Call.MaxWait. A start is the moment at which a request is
 // handed to the base transport.
 //

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/headway-go/headway/limiter"
 )
@@ -11,6 +12,8 @@ import (
 var (
 	// ErrThrottled is what errors.Is finds in every *ThrottledError.
 	ErrThrottled = errors.New("headway: throttled")
+	// ErrOpen is what errors.Is finds in every *OpenError.
+	ErrOpen = errors.New("headway: open")
 	// ErrKey is what errors.Is finds in every *KeyError.
 	ErrKey = errors.New("headway: no key")
 )
@@ -68,6 +71,47 @@ func (e *ThrottledError) As(target any) bool {
 
 // StatusCode returns 429, the status that a server would have answered with.
 func (e *ThrottledError) StatusCode() int { return 429 }
+
+// An OpenError says that a request was refused on this side because its host is
+// down: the breaker of the policy is open, or half-open without room for one more
+// probe. Whoever stood in line when it opened was told at that moment. Nothing
+// was sent and nothing taken.
+type OpenError struct {
+	// Policy is the name of the policy whose breaker it is.
+	Policy string
+	// Host is the host that the request was for, in its canonical form.
+	Host string
+	// RetryAfter is the time until the host may be probed: the rest of the time
+	// that the breaker is open, or, when there are probes, the time until one
+	// that is never heard of gives its place up.
+	RetryAfter time.Duration
+	// Err is the failure that opened the breaker; nil where none was given.
+	Err error
+}
+
+// Error says which host is down, why, and when it may be probed.
+func (e *OpenError) Error() string {
+	s := fmt.Sprintf("headway: policy %q leaves %s alone: its breaker is open, try in %v", e.Policy, e.Host, e.RetryAfter)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Is reports whether target is ErrOpen.
+func (e *OpenError) Is(target error) bool { return target == ErrOpen }
+
+// Unwrap returns Err.
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// StatusCode returns 503, the status that a server would have answered with.
+func (e *OpenError) StatusCode() int { return 503 }
+
+// A refusalError is a *ThrottledError or an *OpenError.
+type refusalError interface {
+	error
+	StatusCode() int
+}
 
 // A KeyError says that a rule could not tell whose budget a request uses, or
 // how much of it: the rule's Key returned an error or an empty key, or its Cost

@@ -59,29 +59,35 @@ func (v *visit) label() string {
 	return b.String()
 }
 
-// sendAndListen sends a request that has taken a unit of each of the route's
-// budgets at an instant, and listens to its answer.
-func (t *Transport) sendAndListen(r *route, req *http.Request, at time.Duration) (*http.Response, error) {
-	answered := false
+// sendStarted sends a request that has taken a unit of each of the route's
+// budgets at an instant, and p of its gate, if it has one. It listens to the
+// answer, and tells the breaker. What panics needs no place given back: p is of a
+// breaker that bounded nothing.
+func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass) (resp *http.Response, err error) {
+	counts, over := r.policy.listens, false
 	defer func() {
-		if !answered {
+		if counts {
 			r.site.line.Arrived(r.budgets)
 		}
+		closeUnless(&over, resp)
 	}()
-	resp, err := oneOf(t.base.RoundTrip(req))
-	r.site.line.Arrived(r.budgets)
-	answered = true
-	if err != nil {
-		return nil, err
-	}
+	resp, err = oneOf(t.base.RoundTrip(req))
 	var s retryafter.Signal
-	if read(r.reader, resp, &s) {
-		r.hear(t, req, at, resp.StatusCode, &s)
+	if counts {
+		r.site.line.Arrived(r.budgets)
+		counts = false
+		if err == nil && read(r.reader, resp, &s) {
+			r.hear(t, req, at, resp.StatusCode, &s)
+		}
 	}
-	return resp, nil
+	if r.gate != nil {
+		t.record(r, r.site, &p, r.policy.result(req, resp, err, &s))
+	}
+	over = true
+	return resp, err
 }
 
-// hear is visit.hear for a request that sendAndListen has sent.
+// hear is visit.hear for a request that sendStarted has sent.
 func (r *route) hear(t *Transport, req *http.Request, at time.Duration, status int, s *retryafter.Signal) {
 	v := visit{t: t, req: req, route: *r, site: r.site}
 	v.grant.At = at
@@ -91,24 +97,25 @@ func (r *route) hear(t *Transport, req *http.Request, at time.Duration, status i
 	v.hear(req.Context(), status, s)
 }
 
-// read reads what an answer says, and reports whether that is anything. When a
-// dialect panics the caller gets no response, so that nobody else could close its
-// body.
+// read reads what an answer says, and reports whether that is anything.
 func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
-	over := false
-	defer func() {
-		if !over && resp.Body != nil {
-			resp.Body.Close()
-		}
-	}()
 	said := reader.ReadTo(s, resp.StatusCode, resp.Header, time.Time{})
 	if resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && reader.NeedsBody(resp.StatusCode, resp.Header) {
 		if told, ok := reader.ReadBody(resp.StatusCode, resp.Header, peek(resp), time.Now()); ok {
 			*s, said = told, true
 		}
 	}
-	over = true
 	return said
+}
+
+// listen reads what an answer says into s, and obeys it.
+func (v *visit) listen(ctx context.Context, resp *http.Response, s *retryafter.Signal) {
+	if read(v.reader, resp, s) {
+		v.hear(ctx, resp.StatusCode, s)
+	}
+	if v.heeded && resp.StatusCode < 400 && !s.Throttled {
+		v.site.line.Succeeded(v.who, v.grant.At)
+	}
 }
 
 // hear obeys what an answer says: it raises pauses, and lowers what is left.
@@ -174,7 +181,7 @@ func (v *visit) retry(ctx context.Context, do func() error) error {
 // openEar returns the request's identity, or none where there is no room to
 // remember what is said to it: then everybody hears it.
 func (v *visit) openEar(ctx context.Context) uint64 {
-	if v.who == 0 || v.t.table.openEar(v.site, v.claims.all(), v.who, v.label) {
+	if v.who == 0 || v.t.table.openEar(v.site, v.gate, v.claims.all(), v.who, v.label) {
 		return v.who
 	}
 	v.tell(ctx, Event{Kind: EventOverflow})
@@ -271,7 +278,7 @@ func (v *visit) ruleOf(l *retryafter.LimitSignal) *claim {
 
 // delay is Transport.Delay for a visit whose budgets are open.
 func (v *visit) delay(noSlot bool) *line.Refusal {
-	return v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who})
+	return v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who}, v.gate.side())
 }
 
 // mostPeeked is how much of a refusal's body is read before the caller gets it.

@@ -47,9 +47,21 @@ const (
 	// EventOverflow: Config.MaxHosts are remembered and none can be forgotten; a
 	// new host or key shares its policy's overflow entry.
 	EventOverflow
+	// EventOpenRefused: a request was told that the breaker of its host is open,
+	// or half-open without room for it.
+	EventOpenRefused
+	// EventOpen: the breaker of a host has opened. Those in line have been told.
+	EventOpen
+	// EventHalfOpen: the breaker of a host lets probes through.
+	EventHalfOpen
+	// EventClosed: the breaker of a host has closed.
+	EventClosed
 )
 
-var eventKinds = [...]string{"", "start", "refused", "canceled", "spend", "pause", "learned", "malformed", "overflow"}
+var eventKinds = [...]string{
+	"", "start", "refused", "canceled", "spend", "pause", "learned", "malformed", "overflow",
+	"open_refused", "open", "half_open", "closed",
+}
 
 // String returns the kind as one lower-case word.
 func (k EventKind) String() string {
@@ -82,7 +94,8 @@ type Event struct {
 	// Reason says why a request was refused.
 	Reason limiter.Reason
 	// RetryAfter is the time until a refused request could have started;
-	// limiter.Never when it never can.
+	// limiter.Never when it never can. For a breaker it is the time until the
+	// host may be probed.
 	RetryAfter time.Duration
 	// AtLeast says that RetryAfter is a lower bound.
 	AtLeast bool
@@ -105,4 +118,6 @@ type Event struct {
 	Drift int64
 	// Header is the malformed header's name.
 	Header string
+	// Err is the failure that opened the breaker; nil where none was given.
+	Err error
 }

@@ -10,7 +10,10 @@ import (
 func TestEventKindString(t *testing.T) {
 	for kind, want := range map[headway.EventKind]string{
 		0: "unknown", headway.EventStart: "start", headway.EventRefused: "refused", headway.EventCanceled: "canceled",
-		headway.EventSpend: "spend", headway.EventOverflow: "overflow", headway.EventOverflow + 1: "unknown",
+		headway.EventSpend: "spend", headway.EventPause: "pause", headway.EventLearned: "learned",
+		headway.EventMalformed: "malformed", headway.EventOverflow: "overflow",
+		headway.EventOpenRefused: "open_refused", headway.EventOpen: "open", headway.EventHalfOpen: "half_open",
+		headway.EventClosed: "closed", headway.EventClosed + 1: "unknown",
 	} {
 		if got := kind.String(); got != want {
 			t.Errorf("%d: got %q, want %q", kind, got, want)

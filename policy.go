@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -33,7 +34,7 @@ type Policy struct {
 	// stand in one policy only.
 	Hosts []string
 	// Shared makes the policy's hosts spend one budget and stand in one line, as
-	// if they were one host.
+	// if they were one host. Each keeps a Breaker of its own.
 	Shared bool
 	// Limits apply to every request. Each is a rule without a key, named by its
 	// text, such as "50/1s". A request costs each of them Call.Cost units, or 1.
@@ -59,9 +60,52 @@ type Policy struct {
 	// the slots at a later time nobody knows, so that under a cap every wait that
 	// is told is a lower bound (AtLeast). Zero means no cap.
 	MaxInFlight int
+	// AttemptTimeout is the longest that a request may be without an answer:
+	// from its start to its response's headers. Neither the time in line counts
+	// nor that of the body, which may take as long as it takes. A request that
+	// is cut gets a net.Error whose Timeout is true, and is a failure to the
+	// breaker. The base transport is handed a copy of the request with a context
+	// of its own, which it must heed. Zero means none.
+	AttemptTimeout time.Duration
+	// Breaker gives every host a circuit breaker, whatever the keys of its
+	// requests; the hosts of a Shared policy have one each too. While it is open
+	// every request is refused at once with an *OpenError, those in line
+	// included. When its time is up the first to come, or in line, are sent as
+	// probes; the others are refused at once. After it has closed, as many
+	// requests as Probes may be without an answer, and twice as many with each
+	// success until that no longer binds; the others wait in line, though for no
+	// longer than Lease after the last start. Nil means none.
+	Breaker *breaker.Config
+	// Classify says what the end of a request means for the breaker. The response
+	// is nil where there is an error. It runs without locks, in many goroutines
+	// at once; it must not change the response or read its body. Nil is this
+	// table:
+	//
+	//	status 1xx to 4xx                        success, but:
+	//	408                                      failure
+	//	429                                      ignored: the service throttles
+	//	503 with a Retry-After that can be read  ignored: the service throttles
+	//	any other throttling answer              ignored; see retryafter.Signal.Throttled
+	//	501, 505                                 success: the service is up
+	//	other status from 500 on                 failure
+	//	AttemptTimeout                           failure
+	//	the caller's context is over             ignored, whatever the error is
+	//	context.Canceled from below              ignored
+	//	a refusal by a limiter or Transport      ignored
+	//	below, such as an *OpenError
+	//	any other error of the base transport:   failure
+	//	refused or reset connections, TLS, DNS,
+	//	its own timeouts
+	//	a panic, runtime.Goexit                  ignored
+	//	an error while the body is read          ignored: report it by Transport.Breaker
+	//
+	// Which other answers throttle is read by Dialects; where these are None, from
+	// status and headers alone, in every dialect. A failure with a Retry-After
+	// keeps an opened breaker open until then, for MaxPause at most.
+	Classify func(*http.Request, *http.Response, error) breaker.Outcome
 	// MaxPause bounds how long a pause that the server asks for, and the time to
 	// its reset, is believed: a longer one is cut to it, and the event says so.
-	// Zero means 24 h.
+	// A Breaker is held open for no longer by an answer. Zero means 24 h.
 	MaxPause time.Duration
 	// Dialects are those in which answers are read. Nil means all that package
 	// retryafter knows; retryafter.None among them switches listening off: then
@@ -143,16 +187,18 @@ const (
 type Answer uint8
 
 const (
-	// AnswerError returns a *ThrottledError.
+	// AnswerError returns a *ThrottledError or an *OpenError.
 	AnswerError Answer = iota
-	// AnswerResponse returns a response with status 429, made on the spot, for
-	// callers that retry on every error but understand a 429. It carries
+	// AnswerResponse returns a response with status 429, or 503 where a breaker
+	// is open, made on the spot, for callers that retry on every error but
+	// understand these. It carries
 	// Retry-After in whole seconds, rounded up, at least 1, and absent when waiting does not
 	// help, a body of the form
 	//
 	//	{"error":{"type":"rate_limit_error","code":"rate_limit","message":…},"retry_after":seconds}
 	//
-	// and the header Headway-Refused with the reason's String, which no server sends.
+	// with "unavailable_error" and "unavailable" for a breaker, and the header
+	// Headway-Refused with the reason's String, or "open", which no server sends.
 	// Only refusals are answered so: a context that ends or a key that cannot be
 	// resolved remains an error.
 	AnswerResponse

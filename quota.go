@@ -27,10 +27,7 @@ type Quota struct {
 // change. The host may have a port; 443 is that of
 // https, 80 that of http. The error says what does not exist.
 func (t *Transport) Quota(host, rule, key string) (*Quota, error) {
-	q := &Quota{t: t, scheme: "https", host: host, rule: rule, key: key}
-	if _, port, _ := cutPort(host); port == "80" {
-		q.scheme = "http"
-	}
+	q := &Quota{t: t, scheme: schemeOf(host), host: host, rule: rule, key: key}
 	c := t.config.Load()
 	_, i := c.hosts.lookup(q.scheme, host)
 	if i < 0 {

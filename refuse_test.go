@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -96,7 +97,7 @@ func TestS13_KeysArePrivate(t *testing.T) {
 	const secretKey = "sk-live-4242"
 	var events []headway.Event
 	policies := []headway.Policy{{
-		Hosts: []string{"*"}, MaxWait: headway.NoWait,
+		Hosts: []string{"*"}, MaxWait: headway.NoWait, Breaker: &breaker.Config{Failures: 1},
 		Rules: []headway.Rule{
 			{Name: "by header", Limit: limiter.Every(time.Minute), Key: headway.ByHeader("Authorization")},
 			{Name: "by call", Limit: limiter.PerMinute(5), Key: headway.FromCallKey, Cost: headway.FromCallCost},
@@ -148,6 +149,13 @@ func TestS13_KeysArePrivate(t *testing.T) {
 		s.base.answer = says(429, "", "Retry-After: 5, soon", "X-RateLimit-Limit: 9", "X-RateLimit-Remaining: x", "RateLimit: \"a\";r=1;t=60")
 		a.url = ""
 		note(s.send("", a))
+		s.until(3 * time.Hour)
+		s.base.answer = says(500, "")
+		note(s.send("", a)) // opens
+		note(s.send("", a))
+		s.until(4 * time.Hour)
+		s.base.answer = nil
+		note(s.send("", a)) // closes
 		kinds := map[headway.EventKind]bool{}
 		digests := map[string]bool{}
 		for _, e := range events {
@@ -163,7 +171,7 @@ func TestS13_KeysArePrivate(t *testing.T) {
 				s.Errorf("the key stands in %s", text)
 			}
 		}
-		for k := headway.EventStart; k <= headway.EventOverflow; k++ {
+		for k := headway.EventStart; k <= headway.EventClosed; k++ {
 			if !kinds[k] {
 				s.Errorf("no event %v has been looked at", k)
 			}

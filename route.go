@@ -20,6 +20,7 @@ type route struct {
 	policy       *policy // nil: none
 	reader       *retryafter.Reader
 	site         *site // holds until the site has been forgotten
+	gate         *gate // nil: no breaker
 	// budgets is what every request to the host takes one unit of. Nil where
 	// requests differ: there are rules that match some only, or have a key or a
 	// cost.
@@ -129,9 +130,9 @@ func (t *Transport) route(u *url.URL) route {
 }
 
 // remember puts a route into the cache with its site, unless it is a Quota's, or
-// to the overflow entry, which a host leaves as soon as there is room.
-func (t *Transport) remember(r *route, s *site) {
-	if r.host == "" || s.host == "" && !r.policy.Shared {
+// to an overflow entry, which a host leaves as soon as there is room.
+func (t *Transport) remember(r *route, s *site, g *gate) {
+	if r.host == "" || s.host == "" && !r.policy.Shared || g != nil && g.host == "" {
 		return
 	}
 	slot := t.routes.place(r)
@@ -139,15 +140,15 @@ func (t *Transport) remember(r *route, s *site) {
 		return
 	}
 	c := &cached{route: *r}
-	c.site, c.budgets = s, nil
-	uniform := t.observer == nil
+	c.site, c.gate, c.budgets = s, g, nil
+	uniform := t.observer == nil && r.policy.AttemptTimeout == 0 && r.policy.Classify == nil
 	for i := 0; uniform && i < len(r.policy.rules); i++ {
 		uniform = r.policy.rules[i].uniform()
 	}
 	if uniform {
 		c.budgets = make([]*line.Budget, len(r.policy.rules))
 		for i := range r.policy.rules {
-			c.budgets[i], _ = t.table.budget(s, nil, &r.policy.rules[i], "")
+			c.budgets[i], _ = t.table.budget(s, g, nil, &r.policy.rules[i], "")
 		}
 	}
 	slot.Store(c)
@@ -155,14 +156,20 @@ func (t *Transport) remember(r *route, s *site) {
 
 // start takes what every request takes, if it can start at once and ctx does not
 // end meanwhile.
-func (r *route) start(ctx context.Context) (at time.Duration, ok bool) {
-	at, ok = r.site.line.Start(r.budgets, r.policy.listens)
+func (r *route) start(ctx context.Context) (at time.Duration, p line.Pass, ok bool) {
+	if !r.gate.free() {
+		return 0, line.Pass{}, false
+	}
+	at, p, ok = r.site.line.Start(r.budgets, r.gate.side(), r.policy.listens)
 	if ok && ctx.Err() != nil {
 		r.site.line.Undo(r.budgets, r.policy.listens, at)
-		return 0, false
+		return 0, line.Pass{}, false
 	}
 	r.site.touch()
-	return at, ok
+	if r.gate != nil {
+		r.gate.touch()
+	}
+	return at, p, ok
 }
 
 // uniform reports whether the rule takes one unit of one budget for every

@@ -93,15 +93,8 @@ func newSettlement(v *visit, call Call, answered time.Duration) *settlement {
 	return s
 }
 
-// fromHeaders settles what Rule.Settle reads. When that panics the caller gets
-// no response, so that nobody else could close its body.
+// fromHeaders settles what Rule.Settle reads.
 func (s *settlement) fromHeaders(resp *http.Response) {
-	over := false
-	defer func() {
-		if !over && resp.Body != nil {
-			resp.Body.Close()
-		}
-	}()
 	for i := range s.items {
 		if r := s.items[i].rule; r.settle != nil {
 			if cost, ok := r.settle(resp); ok && cost >= 0 {
@@ -109,7 +102,6 @@ func (s *settlement) fromHeaders(resp *http.Response) {
 			}
 		}
 	}
-	over = true
 }
 
 func (s *settlement) settle(rule string, cost int64) error {
@@ -140,7 +132,7 @@ func (s *settlement) correct(i *settleItem, cost int64) {
 	// then the debt has to find its successor.
 	for more > 0 {
 		site, _ := s.t.table.site(s.policy, s.host)
-		b, _ := s.t.table.budget(site, nil, i.rule, i.key)
+		b, _ := s.t.table.budget(site, nil, nil, i.rule, i.key)
 		if at, ok := site.line.Spend(more, b); ok {
 			i.parts = append(i.parts, part{site.line, b, at, more})
 			break

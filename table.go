@@ -11,7 +11,8 @@ import (
 
 // A table is the hosts and keys that a Transport remembers. When it is full, an
 // entry that has not been used for a while makes room, if nobody can notice:
-// nobody in line or in flight, no debt, no pause, every law recovered.
+// nobody in line or in flight, no debt, no pause, every law recovered, the breaker
+// closed and clean.
 //
 // Locks are taken in this order: table, sites, site, line.
 type table struct {
@@ -23,11 +24,11 @@ type table struct {
 	looks int // how many entries the next search for room may look at
 }
 
-// An entry is one host, or one key of a host.
+// An entry is one host, one key of a host, or one host's gate in a Shared policy.
 type entry struct {
 	site   *site
-	id     keyID        // of a key or identity; zero for the host itself
-	budget *line.Budget // of a key; nil for an identity
+	id     keyID        // of a key, an identity or a gate; zero for the host itself
+	budget *line.Budget // of a key, and nil for all others
 	used   atomic.Bool  // since the hand last passed
 }
 
@@ -41,6 +42,7 @@ func (e *entry) touch() {
 
 // sites is the hosts of a policy, and of those that follow it by name.
 type sites struct {
+	name     string       // of the policies
 	mu       sync.RWMutex // guards following fields
 	current  *policy      // nil: there is no such policy any more
 	hosts    map[string]*site
@@ -57,16 +59,21 @@ type site struct {
 	// is the one that new keys share when the table is full.
 	budgets atomic.Pointer[[]*line.Budget]
 
-	mu   sync.RWMutex // guards following fields, and writing budgets
-	keys map[keyID]*entry
+	mu    sync.RWMutex // guards following fields, and writing budgets
+	keys  map[keyID]*entry
+	gates *gates // nil until a breaker is needed
 }
 
-// A keyID is one key under one rule or, without a key, an identity.
+// A keyID is one key under one rule, an identity, or one host's gate in a Shared
+// policy.
 type keyID struct {
 	place int
 	key   string
 	who   uint64
 }
+
+// gatePlace stands where rules have their places.
+const gatePlace = -1
 
 // site returns the host's entry, or the one that new hosts share, and whether
 // the observer has to hear that this has begun.
@@ -87,7 +94,7 @@ func (t *table) site(p *policy, host string) (s *site, news bool) {
 func (t *table) addSite(p *policy, host string) (s *site, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	room := t.makeRoom(nil, nil)
+	room := t.makeRoom(nil, nil, nil)
 	p.sites.mu.Lock()
 	defer p.sites.mu.Unlock()
 	if s := p.sites.hosts[host]; s != nil {
@@ -123,11 +130,11 @@ func (ss *sites) add(host string) *site {
 	return s
 }
 
-// budget returns the budget of a rule and key at s for a request that has opened
-// other budgets there already; see table.site for news.
-func (t *table) budget(s *site, opened []claim, r *rule, key string) (b *line.Budget, news bool) {
+// budget returns the budget of a rule and key at s for a request that has a gate
+// and has opened other budgets there already; see table.site for news.
+func (t *table) budget(s *site, own *gate, opened []claim, r *rule, key string) (b *line.Budget, news bool) {
 	if r.key != nil {
-		return t.keyBudget(s, opened, keyID{place: r.place, key: key})
+		return t.keyBudget(s, own, opened, keyID{place: r.place, key: key})
 	}
 	if b := s.at(r.place); b != nil {
 		return b, false
@@ -173,21 +180,21 @@ func (p *policy) spec(place int) *law.Spec {
 	return p.specs[place]
 }
 
-func (t *table) keyBudget(s *site, opened []claim, id keyID) (b *line.Budget, news bool) {
+func (t *table) keyBudget(s *site, own *gate, opened []claim, id keyID) (b *line.Budget, news bool) {
 	s.mu.RLock()
 	e := s.keys[id]
 	s.mu.RUnlock()
 	if e == nil {
-		return t.addKey(s, opened, id)
+		return t.addKey(s, own, opened, id)
 	}
 	e.touch()
 	return e.budget, false
 }
 
-func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news bool) {
+func (t *table) addKey(s *site, own *gate, opened []claim, id keyID) (b *line.Budget, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	room := t.makeRoom(s, opened)
+	room := t.makeRoom(s, own, opened)
 	s.sites.mu.RLock()
 	defer s.sites.mu.RUnlock()
 	s.mu.Lock()
@@ -221,7 +228,7 @@ func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news 
 
 // openEar makes room for what the server says to an identity. It reports whether
 // there was any.
-func (t *table) openEar(s *site, opened []claim, who uint64, label func() string) bool {
+func (t *table) openEar(s *site, own *gate, opened []claim, who uint64, label func() string) bool {
 	id := keyID{who: who}
 	s.mu.RLock()
 	e := s.keys[id]
@@ -232,7 +239,7 @@ func (t *table) openEar(s *site, opened []claim, who uint64, label func() string
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.makeRoom(s, opened) {
+	if !t.makeRoom(s, own, opened) {
 		return false
 	}
 	s.sites.mu.RLock()
@@ -260,9 +267,9 @@ func (t *table) openEar(s *site, opened []claim, who uint64, label func() string
 const sweep = 512
 
 // makeRoom reports whether there is room for one more entry. It forgets one if
-// need be, but neither s nor a budget that the request has opened already: it
-// would look for them again, and forget the next. t.mu is held.
-func (t *table) makeRoom(s *site, opened []claim) bool {
+// need be, but neither s nor a gate or budget that the request has opened
+// already: it would look for them again, and forget the next. t.mu is held.
+func (t *table) makeRoom(s *site, own *gate, opened []claim) bool {
 	// Twice around the ring finds whatever can be forgotten. When that is
 	// nothing, those who come next look less far, each from where the last one
 	// stopped.
@@ -273,7 +280,7 @@ func (t *table) makeRoom(s *site, opened []claim) bool {
 	for ; t.looks > 0; t.looks-- {
 		t.hand = (t.hand + 1) % len(t.ring)
 		e := t.ring[t.hand]
-		if e.site == s && (e.budget == nil || slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.budget })) {
+		if e.site == s && e.opened(own, opened) {
 			continue
 		}
 		if !e.used.Swap(false) && e.forget() {
@@ -286,9 +293,23 @@ func (t *table) makeRoom(s *site, opened []claim) bool {
 	return false
 }
 
+// opened reports whether a request holds e: its site, its gate or a budget.
+func (e *entry) opened(own *gate, opened []claim) bool {
+	switch {
+	case e.id.place == gatePlace:
+		return own != nil && e == &own.entry
+	case e.budget == nil:
+		return true
+	}
+	return slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.budget })
+}
+
 // forget drops e if nobody can notice.
 func (e *entry) forget() bool {
 	s := e.site
+	if e.id.place == gatePlace {
+		return s.forgetGate(e.id.key)
+	}
 	if e.id != (keyID{}) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -312,7 +333,14 @@ func (e *entry) forget() bool {
 func (s *site) retire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.keys) == 0 && s.line.RetireAll(*s.budgets.Load())
+	if len(s.keys) > 0 || s.gates != nil && len(s.gates.hosts) > 0 {
+		return false
+	}
+	var own *gate
+	if s.gates != nil {
+		own = s.gates.own
+	}
+	return s.line.RetireAll(*s.budgets.Load(), own.side())
 }
 
 // set puts all hosts under p; nil ends their policy.
@@ -342,6 +370,7 @@ func (s *site) set(p *policy) {
 			changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place)})
 		}
 	}
+	s.setGates(p)
 	if p == nil {
 		s.line.Reconfigure(changes, 0, 0)
 	} else {

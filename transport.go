@@ -21,8 +21,9 @@ type Config struct {
 	Observer Observer
 	// MaxHosts bounds how many hosts and keys are remembered. One is forgotten
 	// only when nobody could notice. When none can be, new hosts share one
-	// overflow entry of their policy (budgets, line and slots), new keys share
-	// one of their host, and EventOverflow says so. Zero means 100,000.
+	// overflow entry of their policy (budgets, line, slots and breaker), new keys
+	// share one of their host, and EventOverflow says so. Each host with a breaker
+	// under a Shared policy counts. Zero means 100,000.
 	MaxHosts int
 	// Secret is what key digests are made with, so that several processes agree
 	// on them. Nil: a random one per process.
@@ -85,10 +86,11 @@ func Wrap(c *http.Client, limits ...limiter.Limit) (*http.Client, error) {
 // package's documentation lists, and returns what the base transport returns.
 //
 // A request that cannot start in time is refused at once with a bare
-// *ThrottledError, or a local response under AnswerResponse; one whose key or
-// cost cannot be told with a *KeyError; and one whose context ends with the
-// context's error. None of these was sent or has taken anything, and its body is
-// closed.
+// *ThrottledError, one whose host is down with a bare *OpenError, or either with
+// a local response under AnswerResponse; one whose key or cost cannot be told with
+// a *KeyError; and one whose context ends with the context's error. None of these
+// was sent or has taken anything, and its body is closed. One that AttemptTimeout
+// cuts was sent; its error is a bare net.Error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	call := CallFrom(ctx)
@@ -96,11 +98,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.base.RoundTrip(req)
 	}
 	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && call == (Call{}) && ctx.Err() == nil {
-		if at, ok := r.start(ctx); ok { // most requests: nothing to wait for
-			if !r.policy.listens {
+		if at, pass, ok := r.start(ctx); ok { // most requests: nothing to wait for
+			if !r.policy.listens && r.gate == nil {
 				return oneOf(t.base.RoundTrip(req))
 			}
-			return t.sendAndListen(r, req, at)
+			return t.sendStarted(r, req, at, pass)
 		}
 	}
 	v := visit{t: t, req: req, route: t.route(req.URL)}
@@ -120,7 +122,8 @@ func (t *Transport) CloseIdleConnections() {
 
 // Delay returns how long req would wait if it came now, zero if it would not:
 // the whole wait, behind those in line, whatever req may wait for. It is
-// limiter.Never where req can never start. Where the wait depends on what
+// limiter.Never where req can never start. While the host's breaker is open it is
+// no less than the time until it may be probed. Where the wait depends on what
 // nobody can foretell it is a lower bound. Delay takes nothing. The error is a
 // *KeyError.
 func (t *Transport) Delay(req *http.Request) (time.Duration, error) {

@@ -47,6 +47,12 @@ func validatePolicies(policies []Policy) error {
 		if p.MaxInFlight < 0 {
 			v.add("MaxInFlight = %d: want a positive number, or zero for no cap", p.MaxInFlight)
 		}
+		if p.AttemptTimeout < 0 {
+			v.add("AttemptTimeout = %v: want a positive duration, or zero for none", p.AttemptTimeout)
+		}
+		if p.Breaker != nil {
+			v.each("Breaker", p.Breaker.Validate())
+		}
 		if p.Answer > AnswerResponse {
 			v.add("Answer = %d: want AnswerError or AnswerResponse", p.Answer)
 		}
@@ -79,7 +85,7 @@ func (v *validator) rules(p *Policy) {
 	names := map[string]string{} // to the field that has the name
 	for i, l := range p.Limits {
 		field := fmt.Sprintf("Limits[%d]", i)
-		v.limit(field, l.Validate())
+		v.each(field, l.Validate())
 		if other, taken := names[l.String()]; taken {
 			v.add("%s = %q: want it once, it equals %s", field, l, other)
 		}
@@ -94,7 +100,7 @@ func (v *validator) rules(p *Policy) {
 			v.add("%s.Name = %q: want another, %s has this one", field, r.Name, other)
 		}
 		names[r.Name] = field
-		v.limit(field+".Limit", r.Limit.Validate())
+		v.each(field+".Limit", r.Limit.Validate())
 		for j, m := range r.Methods {
 			if want := rightMethod(m); want != "" {
 				v.add("%s.Methods[%d] = %q: want %s", field, j, m, want)
@@ -108,8 +114,8 @@ func (v *validator) rules(p *Policy) {
 	}
 }
 
-// limit adds what Limit.Validate found, one error each.
-func (v *validator) limit(field string, err error) {
+// each adds what a Validate found, one error each.
+func (v *validator) each(field string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
 			v.add("%s: %w", field, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
@@ -18,8 +19,10 @@ type visit struct {
 	t   *Transport
 	req *http.Request
 	route
-	site  *site // the route's, or its successor
-	grant line.Grant
+	site   *site // the route's, or its successor
+	gate   *gate // of site; nil: no breaker
+	grant  line.Grant
+	cancel func() // of AttemptTimeout; nil: none, or the body's
 
 	claims list[claim]     // the rules that match, narrow before wide
 	needs  list[line.Need] // what they take, without those that cost nothing
@@ -111,21 +114,42 @@ func (v *visit) match(call Call) error {
 	return nil
 }
 
-// open finds the budgets of the claims.
-func (v *visit) open(ctx context.Context) {
-	site, news := v.route.site, false
+// locate finds the site and, for a request, its gate.
+func (v *visit) locate(ctx context.Context) {
+	site, gate, news := v.route.site, v.route.gate, false
 	if site == nil || v.site != nil { // not known yet, or forgotten meanwhile
 		site, news = v.t.table.site(v.policy, v.name)
-		v.t.remember(&v.route, site)
+		if v.req != nil {
+			var n bool
+			gate, n = v.t.gate(site, v.policy, v.name)
+			news = news || n
+		}
+		v.t.remember(&v.route, site, gate)
 	}
 	site.touch()
-	v.site = site
+	if gate != nil {
+		gate.touch()
+	}
+	v.site, v.gate = site, gate
+	if news {
+		v.tell(ctx, Event{Kind: EventOverflow})
+	}
+}
+
+// open finds the site, and the budgets of the claims.
+func (v *visit) open(ctx context.Context) {
+	v.locate(ctx)
+	v.openBudgets(ctx)
+}
+
+func (v *visit) openBudgets(ctx context.Context) {
+	news := false
 	v.needs.clear()
 	claims := v.claims.all()
 	for i := range claims {
 		c := &claims[i]
 		var n bool
-		c.budget, n = v.t.table.budget(v.site, claims[:i], c.rule, c.key)
+		c.budget, n = v.t.table.budget(v.site, v.gate, claims[:i], c.rule, c.key)
 		news = news || n
 		if c.cost > 0 {
 			v.needs.add(line.Need{B: c.budget, Cost: c.cost})
@@ -151,7 +175,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	case refusal != nil:
 		refused := v.refused(ctx, refusal)
 		if v.policy.Answer == AnswerResponse {
-			return answerRefusal(v.req, refused), nil
+			return answer(v.req, refused), nil
 		}
 		return nil, refused
 	case ctx.Err() != nil: // ended between the start and here
@@ -162,25 +186,45 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	v.site.line.Sent(&v.grant)
 	v.tellStart(ctx)
 	v.sent = true
-	resp, err = v.t.base.RoundTrip(v.req)
+	resp, err = v.send(ctx)
 	return v.settle(ctx, call, resp, err)
 }
 
 // enter waits in line, in the successor where the line has been forgotten.
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	for {
-		v.open(ctx)
+		v.locate(ctx)
+		if r := v.look(); r != nil {
+			return r, nil
+		}
+		v.openBudgets(ctx)
 		own := len(v.needs.all())
 		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot, Who: v.who, Count: !noSlot && v.policy.listens}
-		grant, needs, refusal, err := v.site.line.Enter(ctx, &ask)
-		if errors.Is(err, line.ErrRetired) {
-			continue
-		}
+		grant, needs, refusal, err := v.site.line.Enter(ctx, &ask, v.gate.side())
 		v.heeded = len(needs) > own
 		v.needs.set(needs)
 		v.grant, v.granted = grant, refusal == nil && err == nil
+		if v.gate != nil {
+			v.gate.tell()
+		}
+		if errors.Is(err, line.ErrRetired) {
+			continue
+		}
 		return refusal, err
 	}
+}
+
+// look is the first look at the breaker, before anything is looked up for the
+// request.
+func (v *visit) look() *line.Refusal {
+	if v.gate == nil || v.gate.Closed() {
+		return nil
+	}
+	delay := v.gate.Delay(time.Now())
+	if delay == 0 {
+		return nil // it may be a probe
+	}
+	return &line.Refusal{Open: true, RetryAfter: delay, Cause: v.gate.Cause()}
 }
 
 // maxWait returns the request's wait budget as the line takes it.
@@ -202,7 +246,12 @@ func lineWait(d time.Duration) time.Duration {
 }
 
 // refused tells of a refusal, and returns it as the error that callers get.
-func (v *visit) refused(ctx context.Context, r *line.Refusal) *ThrottledError {
+func (v *visit) refused(ctx context.Context, r *line.Refusal) refusalError {
+	if r.Open {
+		e := &OpenError{Policy: v.policy.name, Host: v.name, RetryAfter: r.RetryAfter, Err: r.Cause}
+		v.tell(ctx, Event{Kind: EventOpenRefused, RetryAfter: e.RetryAfter, Err: e.Err})
+		return e
+	}
 	refused := v.throttled(r)
 	v.tell(ctx, Event{
 		Kind: EventRefused, Rule: refused.Rule, KeyDigest: refused.KeyDigest,
@@ -271,32 +320,68 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 		at = v.site.line.Answered(&v.grant, v.needs.all())
 	}
 	v.answered = true
-	if resp, err = oneOf(resp, err); err != nil {
-		return nil, err
+	over := false
+	defer closeUnless(&over, resp)
+	// A pause comes before the breaker hears of the answer, and lets others start.
+	var s retryafter.Signal
+	if err == nil && v.policy.listens {
+		v.listen(ctx, resp, &s)
 	}
-	if v.policy.listens {
-		var s retryafter.Signal
-		if read(v.reader, resp, &s) {
-			v.hear(ctx, resp.StatusCode, &s)
-		}
-		if v.heeded && resp.StatusCode < 400 && !s.Throttled {
-			v.site.line.Succeeded(v.who, v.grant.At)
-		}
+	v.land(resp, err, &s)
+	if err != nil {
+		return nil, err
 	}
 	if v.settles(call) {
 		s := newSettlement(v, call, at)
 		s.fromHeaders(resp)
 		attach(resp, s)
 	}
-	if v.grant.Slot {
-		v.grant.Slot = false
-		holdSlot(ctx, resp, v.site.line.Release)
+	if release := v.release(); release != nil {
+		holdSlot(ctx, resp, release)
 	}
+	over = true
 	return resp, nil
 }
 
 // counts reports whether the line has to hear of the answer.
 func (v *visit) counts() bool { return v.grant.Count || line.Strict(v.needs.all()) }
+
+// land tells the breaker how the request has ended.
+func (v *visit) land(resp *http.Response, err error, s *retryafter.Signal) {
+	if v.gate != nil {
+		v.t.record(&v.route, v.site, &v.grant.Pass, v.policy.result(v.req, resp, err, s))
+	}
+}
+
+// record tells the breaker of a result, and the line that it has. Then p is used
+// up.
+func (t *Transport) record(r *route, s *site, p *line.Pass, result breaker.Result) {
+	if k, ok := p.Ticket.(*ticket); ok {
+		k.record(result)
+	}
+	if (p.Bound() || result.Outcome == breaker.Failure) && !s.line.Land(p) && result.Outcome == breaker.Failure {
+		t.reportLate(r, result)
+	}
+	*p = line.Pass{}
+}
+
+// reportLate reports a failure of a request whose host has been forgotten
+// meanwhile: what follows the breaker must know of it.
+func (t *Transport) reportLate(r *route, result breaker.Result) {
+	s, _ := t.table.site(r.policy, r.name)
+	g, _ := t.gate(s, r.policy, r.name)
+	if b := g.breaker.Load(); b != nil && b.Closed() {
+		b.Fail(result.Err, result.RetryAfter, time.Now())
+	}
+}
+
+// closeUnless closes the body of a response that the caller does not get, since
+// something has panicked: nobody else could.
+func closeUnless(over *bool, resp *http.Response) {
+	if !*over && resp != nil && resp.Body != nil {
+		resp.Body.Close()
+	}
+}
 
 // oneOf returns a response or an error, whatever the base transport has
 // returned. Of both, the error counts.
@@ -315,6 +400,12 @@ func oneOf(resp *http.Response, err error) (*http.Response, error) {
 // finish cleans up whatever way the request went, a panic and runtime.Goexit
 // among them.
 func (v *visit) finish() {
+	if v.cancel != nil {
+		v.cancel()
+	}
+	if v.sent && v.grant.Pass.Ticket != nil {
+		defer v.t.record(&v.route, v.site, &v.grant.Pass, breaker.Result{}) // it tells, and so may panic
+	}
 	switch {
 	case !v.sent:
 		if v.granted {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -43,6 +44,13 @@ func deaf(base http.RoundTripper, limits ...limiter.Limit) http.RoundTripper {
 	return must(headway.NewTransport(base, headway.Config{Policies: []headway.Policy{{
 		Hosts: []string{"*"}, Limits: limits, Dialects: []retryafter.Dialect{retryafter.None},
 	}}}))
+}
+
+// guardedHeadway is headwayOver with a breaker for each host.
+func guardedHeadway(base http.RoundTripper) http.RoundTripper {
+	return must(headway.NewTransport(base, headway.Config{
+		Policies: []headway.Policy{{Hosts: []string{"*"}, Limits: []limiter.Limit{ampleBucket}, Breaker: &breaker.Config{}}},
+	}))
 }
 
 // threeHeaders are those that most servers send who say what is left.
@@ -136,6 +144,7 @@ var ampleBucket = limiter.Limit{N: ample, Per: time.Second, Law: limiter.Bucket}
 
 func transportRows() []row {
 	const hand = "hand-written: x/time/rate and gobreaker per host"
+	const guardedName = "Headway, one Bucket and a breaker"
 	return []row{{
 		name: "transport/stub", procs: 1, rounds: rounds, metrics: perOp,
 		about: "RoundTrip over a stub, one host, a policy for each host with one limit, always granted at once. " +
@@ -145,6 +154,7 @@ func transportRows() []row {
 			{"Headway, one Bucket", ours, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				return headwayOver(base, 0, ampleBucket)
 			}))},
+			{guardedName, ours, ops(trips(guardedHeadway))},
 			{"Headway, one Window", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				return headwayOver(base, 0, limiter.Limit{N: 10_000, Per: 100 * time.Microsecond})
 			}))},
@@ -172,6 +182,8 @@ func transportRows() []row {
 		goals: []goal{
 			{"Headway, one Bucket", "ns", hand, 0.32},
 			{"Headway, one Bucket", "allocs", "", 0},
+			{guardedName, "ns", hand, 0.35},
+			{guardedName, "allocs", "", 0},
 		},
 	}}
 }

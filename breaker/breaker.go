@@ -90,6 +90,29 @@ func (b *Breaker) Delay(now time.Time) time.Duration {
 	return delay
 }
 
+// Room returns how many calls of Take would be granted now: math.MaxInt when
+// closed, and else the free places for probes. It takes nothing.
+func (b *Breaker) Room(now time.Time) int {
+	if b.Closed() {
+		return math.MaxInt
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now = b.clockLocked(now)
+	switch {
+	case b.state == Closed:
+		return math.MaxInt
+	case b.state == HalfOpen:
+		return b.gate.room(b.placesLocked(), now)
+	case b.until.After(now):
+		return 0
+	}
+	return b.config.Probes
+}
+
+// Lease returns Config.Lease, or the default in its place.
+func (b *Breaker) Lease() time.Duration { return b.config.Lease }
+
 // Cause returns the failure that opened the breaker: the Err of the last result
 // that failed before. It is nil when closed, and where that Err was nil.
 func (b *Breaker) Cause() error {
@@ -107,6 +130,11 @@ func (b *Breaker) Cause() error {
 // math.MaxInt, for it no longer binds; that is for the caller to see to. It is
 // one atomic read.
 func (b *Breaker) Allowance() int { return int(b.allowed.Load()) }
+
+// Well reports whether one more success would change nothing, so that recording
+// it can be left out: closed, with no failure that still counts, no Allowance
+// that binds, and no Rate. It is one atomic read.
+func (b *Breaker) Well() bool { return b.word.Load()&(stateBits|busyBit) == uint64(Closed) }
 
 // Clean reports whether the breaker behaves from now on as a new one would, so
 // that it can be dropped and made anew: closed, with no failure and no opening
@@ -189,7 +217,7 @@ func (b *Breaker) Return(t Ticket) {
 //
 // A success that cannot change anything costs one atomic read.
 func (b *Breaker) Record(t Ticket, r Result, now time.Time) {
-	if r.Outcome == Success && b.word.Load()&(stateBits|busyBit) == uint64(Closed) {
+	if r.Outcome == Success && b.Well() {
 		return
 	}
 	b.record(t, r, now)

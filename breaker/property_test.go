@@ -120,8 +120,12 @@ func (h *history) herd() {
 	if h.b.Closed() {
 		return
 	}
+	room, before := h.b.Room(h.now), len(h.tickets)
 	for range 2*h.config.Probes + 1 {
 		h.take(h.t)
+	}
+	if granted := len(h.tickets) - before; granted != room {
+		h.t.Fatalf("granted %d, though Room said %d", granted, room)
 	}
 	if h.b.Delay(h.now) == 0 {
 		h.t.Fatal("a herd did not find every place")

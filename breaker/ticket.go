@@ -33,10 +33,10 @@ type lease struct {
 
 // take lends one of the places until end, and returns the probe's number.
 func (g *gate) take(places int, now, end time.Time) (probe uint32, ok bool) {
-	ended := g.ended(now)
-	if len(g.leases)-ended >= places {
+	if g.room(places, now) == 0 {
 		return 0, false
 	}
+	ended := g.ended(now)
 	if ended > remembered {
 		g.leases = append(g.leases[:0], g.leases[ended-remembered:]...)
 	}
@@ -60,10 +60,15 @@ func (g *gate) giveBack(probe uint32) bool {
 // wait returns the time from now until one of the places, of which there is at
 // least one, is free, should no result come before.
 func (g *gate) wait(places int, now time.Time) time.Duration {
-	if len(g.leases)-g.ended(now) < places {
+	if g.room(places, now) > 0 {
 		return 0
 	}
 	return g.leases[len(g.leases)-places].end.Sub(now)
+}
+
+// room returns how many of the places are free.
+func (g *gate) room(places int, now time.Time) int {
+	return max(0, places-(len(g.leases)-g.ended(now)))
 }
 
 // ended returns how many leases have ended by now.

@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"syscall"
 	"testing"
@@ -303,4 +304,43 @@ func TestRateAgainstModel(t *testing.T) {
 			r.Fatal(mistake)
 		}
 	})
+}
+
+// Well says when a success need not be recorded: it must never say so while one
+// changes something.
+func TestWellWhileSuccessesChangeNothing(t *testing.T) {
+	b := newBreaker(t, breaker.Config{Failures: 2, Of: 3, Probes: 2}, nil)
+	check := func(when string, want bool) {
+		t.Helper()
+		if got := b.Well(); got != want {
+			t.Errorf("%s: Well is %t, want %t", when, got, want)
+		}
+	}
+	check("new", true)
+	call(t, b, t0, failure)
+	for i := range 3 { // one failure among the last three results
+		check(fmt.Sprintf("%d successes after a failure", i), false)
+		call(t, b, t0, success)
+	}
+	check("the failure is among the last three no more", true)
+	call(t, b, t0, failure, failure)
+	check("open", false)
+	later := t0.Add(b.Delay(t0))
+	probe := take(t, b, later)
+	check("half-open", false)
+	b.Record(probe, success, later)
+	call(t, b, later, success)
+	for n := 2; b.Closed() && b.Allowance() != math.MaxInt; n *= 2 {
+		check(fmt.Sprintf("%d allowed in flight", n), false)
+		call(t, b, later, success)
+	}
+	check("closed again", true)
+	if b.Lease() != 30*time.Second || b.Room(later) != math.MaxInt {
+		t.Errorf("lease %v, room for %d; want the default, and no bound", b.Lease(), b.Room(later))
+	}
+
+	rate := newBreaker(t, breaker.Config{Rate: 0.5}, nil)
+	if rate.Well() {
+		t.Error("with a Rate: Well is true, though every success counts")
+	}
 }

@@ -111,7 +111,7 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	var buf [inline]line.Need
 	for {
 		ask := l.ask(n, buf[:0])
-		grant, _, refusal, err := l.line.Enter(ctx, &ask)
+		grant, _, refusal, err := l.line.Enter(ctx, &ask, nil)
 		switch {
 		case err == line.ErrRetired:
 			continue // SetLimits came between
@@ -149,7 +149,7 @@ func (l *Limiter) Delay(n int64) time.Duration {
 	}
 	var buf [inline]line.Need
 	ask := l.ask(n, buf[:0])
-	if r := l.line.Delay(&ask); r != nil {
+	if r := l.line.Delay(&ask, nil); r != nil {
 		return r.RetryAfter
 	}
 	return 0

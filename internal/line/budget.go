@@ -174,8 +174,9 @@ func (l *Line) Retire(b *Budget) bool {
 	return b.retired
 }
 
-// RetireAll is Retire for the whole line, whose budgets are given.
-func (l *Line) RetireAll(budgets []*Budget) bool {
+// RetireAll is Retire for the whole line, whose budgets and only gate, or nil,
+// are given.
+func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
 	now := l.lock()
 	defer l.unlock()
 	if l.waiting > 0 || l.inFlight > 0 || l.flying > 0 || l.chain.first != nil {
@@ -189,8 +190,8 @@ func (l *Line) RetireAll(budgets []*Budget) bool {
 	if h := l.heard; h != nil && (len(h.ids) > 0 || !recovered(h.host.list, now)) {
 		return false
 	}
-	l.retired = true
-	return true
+	l.retired = g == nil || l.retireGate(g, now)
+	return l.retired
 }
 
 // ErrRetired says that the line or a budget has been forgotten meanwhile. The

@@ -434,9 +434,9 @@ func (l *Line) regroup(b *Budget, cost func(*waiter) int64) {
 		if n := cost(w); n > 0 {
 			w.need(b, n)
 		}
-		c := l.classOf(w.needs, w.noSlot)
+		c := l.classOf(w.needs, w.noSlot, w.gate)
 		if c == nil {
-			c = &class{needs: w.needs, noSlot: w.noSlot}
+			c = &class{needs: w.needs, noSlot: w.noSlot, gate: w.gate}
 			l.file(c)
 		}
 		c.push(w)
@@ -502,9 +502,9 @@ func (l *Line) Heard(budgets []*Budget) (all []Heard) {
 	return all
 }
 
-// startHeard takes what answers have brought for a request that takes one unit
-// of each of budgets and has no identity, if it can start now.
-func (l *Line) startHeard(budgets []*Budget, now law.Time) bool {
+// roomHeard reports whether a request that takes one unit of each of budgets and
+// has no identity can start now, for all that answers have brought.
+func (l *Line) roomHeard(budgets []*Budget, now law.Time) bool {
 	ok := true
 	list := forget(l.heard.host.list, now)
 	l.heard.host.list = list
@@ -517,20 +517,17 @@ func (l *Line) startHeard(budgets []*Budget, now law.Time) bool {
 		at, _ := b.state.Earliest(now, now, 1)
 		ok = ok && at <= now
 	})
-	if ok {
-		l.heedAll(budgets, func(b *Budget) { b.state.Take(now, 1) })
-	}
 	return ok
 }
 
 func (l *Line) undoHeard(budgets []*Budget, count bool, at time.Duration) {
 	now := l.lock()
 	defer l.unlock()
-	if l.heard == nil {
-		return
-	}
 	if count {
 		l.count1(budgets, -1)
+	}
+	if l.heard == nil {
+		return
 	}
 	l.heedAll(budgets, func(b *Budget) {
 		b.state.Give(int64(at), 1, false)

@@ -58,7 +58,7 @@ func TestHeardWhileInLine(t *testing.T) {
 				running++
 				go func() {
 					defer cancel()
-					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Who: c.who, Count: true})
+					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Who: c.who, Count: true}, nil)
 					defer func() { running-- }()
 					if err != nil {
 						return
@@ -135,7 +135,7 @@ func TestHeardWhileInLine(t *testing.T) {
 					fault("identity %d is not forgotten", who)
 				}
 			}
-			if l.heard != nil && len(l.heard.flying) > 0 || l.flying != 0 || !l.RetireAll(budgets) {
+			if l.heard != nil && len(l.heard.flying) > 0 || l.flying != 0 || !l.RetireAll(budgets, nil) {
 				fault("something is left: %d in flight", l.flying)
 			}
 		})

@@ -69,6 +69,7 @@ type queue struct {
 	loose     []*class // mixed: the classes that need no budget
 	unplanned *waiter  // the first without a planned start, while not mixed
 	stalled   bool     // somebody due waits for a slot
+	gated     bool     // somebody came whose gate might hold him up
 	mixed     bool
 	due       classHeap          // mixed: by the planned start of each class's first
 	ready     classHeap          // mixed: due, but waiting for a slot, by order of arrival
@@ -128,6 +129,7 @@ type Grant struct {
 	Slot   bool // it holds an in-flight slot until Release
 	Count  bool // it is in flight until Answered
 	who    uint64
+	Pass   Pass // of its gate
 	w      *waiter
 }
 
@@ -168,36 +170,39 @@ func (l *Line) unlock() {
 // at once if it cannot start in time, or returns the plain error of a context
 // that is over. Those due at one instant return one after another, each when
 // the one before it is Sent. The needs are those asked for and what answers have
-// brought.
-func (l *Line) Enter(ctx context.Context, a *Ask) (Grant, []Need, *Refusal, error) {
+// brought. g is the gate of this line that it must pass; nil is none. It is no
+// part of the Ask, for what may be kept would bring the needs to the heap with it.
+func (l *Line) Enter(ctx context.Context, a *Ask, g *Gate) (Grant, []Need, *Refusal, error) {
 	if err := ctx.Err(); err != nil {
 		return Grant{}, nil, nil, err
 	}
 	now := l.lock()
-	if a.List != nil && a.List != l.list || l.gone(a.Needs) {
+	if a.List != nil && a.List != l.list || l.gone(a.Needs) || g != nil && g.retired {
 		l.unlock()
 		return Grant{}, nil, nil, ErrRetired
 	}
 	if l.heard != nil {
-		return l.enterHeeding(ctx, *a, now)
+		return l.enterHeeding(ctx, *a, g, now)
 	}
-	return l.enter(ctx, a, now)
+	return l.enter(ctx, a, g, now)
 }
 
 // enterHeeding is enter for who may need more than it asks for.
-func (l *Line) enterHeeding(ctx context.Context, a Ask, now law.Time) (Grant, []Need, *Refusal, error) {
+func (l *Line) enterHeeding(ctx context.Context, a Ask, g *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
 	a.Needs = l.heed(a.Needs, a.Who)
-	return l.enter(ctx, &a, now)
+	return l.enter(ctx, &a, g, now)
 }
 
 // enter is Enter under the lock, which it gives back.
-func (l *Line) enter(ctx context.Context, a *Ask, now law.Time) (Grant, []Need, *Refusal, error) {
-	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, now) {
-		slot := l.takeSlot(a)
-		l.unlock()
-		return Grant{At: time.Duration(now), Slot: slot, Count: a.Count, who: a.Who}, a.Needs, nil, nil
+func (l *Line) enter(ctx context.Context, a *Ask, g *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
+	if l.chain.first == nil {
+		if pass, ok := l.tryAlone(a, g, now); ok {
+			slot := l.takeSlot(a)
+			l.unlock()
+			return Grant{At: time.Duration(now), Slot: slot, Count: a.Count, who: a.Who, Pass: pass}, a.Needs, nil, nil
+		}
 	}
-	w, refusal := l.join(ctx, a, now)
+	w, refusal := l.join(ctx, a, g, now)
 	l.unlock()
 	if refusal != nil {
 		return Grant{}, nil, refusal, nil
@@ -205,15 +210,19 @@ func (l *Line) enter(ctx context.Context, a *Ask, now law.Time) (Grant, []Need, 
 	return w.wait(ctx, l)
 }
 
-// tryStart takes the needs if all have room at now, and a slot is free.
-func (l *Line) tryStart(a *Ask, now law.Time) bool {
+// tryStart takes the needs and the pass if all have room at now, and a slot is
+// free.
+func (l *Line) tryStart(a *Ask, g *Gate, now law.Time) (pass Pass, ok bool) {
 	if l.full() && !a.NoSlot {
-		return false
+		return Pass{}, false
 	}
 	for i := range a.Needs {
 		if at, _ := a.Needs[i].B.state.Earliest(now, now, a.Needs[i].Cost); at > now {
-			return false
+			return Pass{}, false
 		}
+	}
+	if pass, ok = l.take(g, now); !ok {
+		return Pass{}, false
 	}
 	for i := range a.Needs {
 		n := &a.Needs[i]
@@ -223,7 +232,15 @@ func (l *Line) tryStart(a *Ask, now law.Time) bool {
 	if a.Count {
 		l.depart(a.Needs, a.Who, 1)
 	}
-	return true
+	return pass, true
+}
+
+// tryAlone is tryStart where nobody is in line.
+func (l *Line) tryAlone(a *Ask, g *Gate, now law.Time) (pass Pass, ok bool) {
+	if l.waiting > 0 {
+		return Pass{}, false
+	}
+	return l.tryStart(a, g, now)
 }
 
 func (l *Line) full() bool { return l.slots > 0 && l.inFlight >= l.slots }
@@ -237,10 +254,11 @@ func (l *Line) takeSlot(a *Ask) bool {
 }
 
 // Start is Enter for a request that takes one unit of each of budgets and starts
-// at once. It returns when it did. ok is false where it did not, since more is
-// to be done: to wait, to hand over, to give a slot back, or to tell of the
-// answer. With count what started is in flight until Arrived.
-func (l *Line) Start(budgets []*Budget, count bool) (at time.Duration, ok bool) {
+// at once, through a gate that holds nobody up; nil is none. It returns when it
+// did. ok is false where it did not, since more is to be done: to wait, to hand
+// over, to give a slot back, or to tell of the answer. With count what started is
+// in flight until Arrived.
+func (l *Line) Start(budgets []*Budget, g *Gate, count bool) (at time.Duration, p Pass, ok bool) {
 	now := l.lock()
 	ok = l.waiting == 0 && l.chain.first == nil && l.slots == 0 && !l.strict && !l.retired
 	for i := 0; ok && i < len(budgets); i++ {
@@ -248,19 +266,25 @@ func (l *Line) Start(budgets []*Budget, count bool) (at time.Duration, ok bool) 
 		ok = at <= now
 	}
 	if ok && l.heard != nil {
-		ok = l.startHeard(budgets, now)
+		ok = l.roomHeard(budgets, now)
+	}
+	if ok && g != nil {
+		p, ok = l.pass(g)
 	}
 	if ok {
 		for _, b := range budgets {
 			b.state.Take(now, 1)
 			b.forget()
 		}
-	}
-	if ok && count {
-		l.count1(budgets, 1)
+		if l.heard != nil {
+			l.heedAll(budgets, func(b *Budget) { b.state.Take(now, 1) })
+		}
+		if count {
+			l.count1(budgets, 1)
+		}
 	}
 	l.unlock()
-	return time.Duration(now), ok
+	return time.Duration(now), p, ok
 }
 
 // Undo gives back what Start has taken at an instant.
@@ -284,37 +308,41 @@ func (l *Line) Try(a *Ask) (took bool, err error) {
 		l.dispatch(now)
 	}
 	if l.waiting > 0 {
-		if p := l.foresee(a.Needs, true, now); !p.now(now) {
+		if p := l.foresee(a.Needs, true, nil, now); !p.now(now) {
 			return false, nil
 		}
 	}
-	return l.tryStart(a, now), nil
+	_, took = l.tryStart(a, nil, now)
+	return took, nil
 }
 
 // join starts the request together with those who start at this instant
 // before it, puts it in line, or refuses it.
-func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusal) {
+func (l *Line) join(ctx context.Context, a *Ask, g *Gate, now law.Time) (*waiter, *Refusal) {
 	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
 	// Unless it is known that nobody is due.
 	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now {
 		l.dispatch(now)
 	}
-	if l.waiting == 0 && l.tryStart(a, now) {
+	if r := l.barred(g, now); r != nil {
+		return nil, r
+	}
+	if pass, ok := l.tryAlone(a, g, now); ok {
 		l.open()
-		w := newWaiter(a, now)
-		w.slot = l.takeSlot(a)
+		w := newWaiter(a, g, now)
+		w.slot, w.pass = l.takeSlot(a), pass
 		w.start, w.state = now, started
 		l.chain.push(w)
 		l.chain.kick()
 		return w, nil
 	}
 	by, byDeadline := lastInstant(ctx, l.epoch, now, a.MaxWait)
-	if by == forever && l.needNotPlan(a) {
-		w := newWaiter(a, now)
+	if by == forever && l.needNotPlan(a, g) {
+		w := newWaiter(a, g, now)
 		l.add(w, nil)
 		return w, nil
 	}
-	p := l.foresee(a.Needs, a.NoSlot, now)
+	p := l.foresee(a.Needs, a.NoSlot, g, now)
 	switch {
 	case p.at == law.Never, p.at > by, by <= now && !p.now(now):
 		return nil, p.refusal(a.Needs, now, byDeadline)
@@ -324,7 +352,7 @@ func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusa
 		return nil, r
 	}
 	l.open()
-	w := newWaiter(a, now)
+	w := newWaiter(a, g, now)
 	w.by, w.byDeadline = by, byDeadline
 	l.add(w, &p)
 	l.dispatch(now)
@@ -333,8 +361,8 @@ func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusa
 
 // needNotPlan reports whether a request that waits as long as it takes can stand
 // at the end of a plain line without a planned start, until somebody asks.
-func (l *Line) needNotPlan(a *Ask) bool {
-	if l.waiting == 0 || l.mixed || l.max > 0 && l.waiting >= l.max || !l.plain.is(a.Needs, a.NoSlot) {
+func (l *Line) needNotPlan(a *Ask, g *Gate) bool {
+	if l.waiting == 0 || l.mixed || l.max > 0 && l.waiting >= l.max || !l.plain.is(a.Needs, a.NoSlot, g) {
 		return false
 	}
 	for i := range a.Needs {
@@ -394,10 +422,11 @@ func (l *Line) Cancel(g *Grant, needs []Need) {
 	if g.Count {
 		l.depart(needs, g.who, -1)
 	}
-	l.giveBack(needs, int64(g.At), g.Slot, now)
+	l.giveBack(needs, int64(g.At), g.Slot, &g.Pass, now)
 }
 
-func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, now law.Time) {
+func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, pass *Pass, now law.Time) {
+	pass.giveBack()
 	for _, n := range needs {
 		n.B.state.Give(taken, n.Cost, n.flying)
 		n.B.forget()
@@ -486,15 +515,20 @@ func (l *Line) PauseUntil(b *Budget, t time.Time) {
 
 // Delay returns how long a request that arrives now would wait, as a refusal
 // would tell it; nil means not at all. It takes nothing.
-func (l *Line) Delay(a *Ask) *Refusal {
+func (l *Line) Delay(a *Ask, g *Gate) *Refusal {
 	now := l.lock()
 	defer l.unlock()
 	needs := l.heed(a.Needs, a.Who)
 	l.dispatch(now)
-	if p := l.foresee(needs, a.NoSlot && l.slots > 0, now); !p.now(now) {
-		return p.refusal(needs, now, false)
+	p := l.foresee(needs, a.NoSlot && l.slots > 0, g, now)
+	barred := l.barred(g, now)
+	switch {
+	case p.now(now):
+		return barred
+	case barred != nil && int64(barred.RetryAfter) > p.at-now:
+		return barred
 	}
-	return nil
+	return p.refusal(needs, now, false)
 }
 
 // Remaining returns how many units of the tightest of budgets could start now.

@@ -70,7 +70,7 @@ func (l *Line) dispatchMixed(now law.Time) {
 			c.since = now
 			l.ready.push(c)
 		}
-		c := l.next()
+		c := l.next(now)
 		if c == nil && l.waiting < waiting {
 			waiting = 0 // once
 			l.lookFurther(now)
@@ -109,35 +109,52 @@ func (l *Line) dispatchMixed(now law.Time) {
 			}
 			p.at = now
 		}
-		late := w.late
-		l.start(w, max(p.at, now-catchUp), now)
-		if c.first == nil {
-			l.drop(c)
+		pass, ok := l.take(w.gate, now)
+		if !ok {
+			if r := l.shut(w.gate, now); r != nil {
+				l.turnAway(w, r)
+				l.improve(now, w.at, w.needs)
+				continue
+			}
+			l.ready.push(c) // its gate has begun to hold it up
 			continue
 		}
-		c.first.late = late && c.first.at <= now
-		l.due.push(c)
+		late := w.late
+		l.start(w, pass, max(p.at, now-catchUp), now)
+		if c.first == nil {
+			l.drop(c)
+		} else {
+			c.first.late = late && c.first.at <= now
+			l.due.push(c)
+		}
+		l.thin(w.gate, now)
 	}
-	l.stalled = l.ready.Len() > 0
+	l.stalled = l.ready.Len() > 0 && l.full()
 	at := law.Never
 	if c := l.due.min(); c != nil {
 		at = c.first.at
 	}
+	for _, c := range l.ready.items {
+		if c.gate.holds(now) {
+			at = min(at, c.gate.relents())
+		}
+	}
 	l.arm(at, now)
 }
 
-// next returns the class whose first came the earliest among those that are due
-// and may have what slot they need.
-func (l *Line) next() *class {
-	if !l.full() || l.ready.Len() == 0 {
-		return l.ready.min()
+// next returns the class whose first came the earliest among those that are due,
+// may have what slot they need, and are not held up by their gate.
+func (l *Line) next(now law.Time) *class {
+	full, best := l.full(), l.ready.min()
+	if best == nil || !full && !best.gate.holds(now) {
+		return best
 	}
-	if l.slotless == 0 {
+	if full && l.slotless == 0 {
 		return nil
 	}
-	var best *class
+	best = nil
 	for _, c := range l.ready.items {
-		if c.noSlot && (best == nil || byArrival(c, best)) {
+		if (!full || c.noSlot) && !c.gate.holds(now) && (best == nil || byArrival(c, best)) {
 			best = c
 		}
 	}
@@ -169,7 +186,7 @@ func (l *Line) reseat(w *waiter, now law.Time) {
 	}
 	p := l.searchAmong(w, now, func(seq uint64) bool { return !behind[seq] })
 	w.at, w.bind, w.late = p.at, p.bind, false
-	w.atLeast = p.atLeast || l.unknown(p.at, w.needs, w.noSlot, now)
+	w.atLeast = p.atLeast || l.unknown(p.at, w.needs, w.noSlot, w.gate, now)
 	l.plan(w)
 	l.due.push(w.class)
 }
@@ -309,7 +326,7 @@ func (l *Line) sooner(w *waiter, t, now law.Time) bool {
 		l.plan(w)
 		return false
 	}
-	p = l.behind(w.ahead, p, w.needs, w.noSlot, now)
+	p = l.behind(w.ahead, p, w.needs, w.noSlot, w.gate, now)
 	w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
 	l.plan(w)
 	if c := w.class; c.first == w && c.heap != nil {
@@ -400,7 +417,7 @@ func (l *Line) replace(now law.Time, most int, refuse bool) {
 		}
 	}
 	for _, w := range moved {
-		p := l.searchAfter(w.ahead, w.needs, w.noSlot, now)
+		p := l.searchAfter(w.ahead, w.needs, w.noSlot, w.gate, now)
 		if refuse && p.at > w.by || p.at == law.Never {
 			l.quit(w)
 			l.refuse(w, p, now)

@@ -335,14 +335,14 @@ func (p *player) arrive(r *request, wait time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	q := &played{cancel: cancel}
 	p.all = append(p.all, q)
-	if refusal := p.l.Delay(&Ask{Needs: p.needs(r)}); refusal != nil {
+	if refusal := p.l.Delay(&Ask{Needs: p.needs(r)}, nil); refusal != nil {
 		q.told = int64(refusal.RetryAfter)
 	}
 	q.told += int64(p.l.Now())
 	ask := &Ask{Needs: p.needs(r), MaxWait: wait}
 	go func() {
 		defer cancel()
-		g, needs, refusal, err := p.l.Enter(ctx, ask)
+		g, needs, refusal, err := p.l.Enter(ctx, ask, nil)
 		now := int64(p.l.Now())
 		switch {
 		case err != nil:
@@ -439,7 +439,7 @@ func play(s script, exact bool) (diff string) {
 				want = time.Duration(r.at - m.now)
 			}
 			got := time.Duration(0)
-			if refusal := l.Delay(&Ask{Needs: p.needs(&r)}); refusal != nil {
+			if refusal := l.Delay(&Ask{Needs: p.needs(&r)}, nil); refusal != nil {
 				got = refusal.RetryAfter
 			}
 			if exact && got != want {

@@ -6,19 +6,20 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
-// class is those in line that need the same budgets (and a slot, or none), in
-// order of arrival. They start in that order.
+// class is those in line that need the same budgets (and a slot, or none) and
+// stand before the same gate, in order of arrival. They start in that order.
 type class struct {
 	needs       []Need // for the budgets; costs differ
 	noSlot      bool
+	gate        *Gate
 	first, last *waiter
 	heap        *classHeap // mixed: where it stands; nil if parked
 	index       int        // in heap
 	since       law.Time   // mixed: since when it is due
 }
 
-func (c *class) is(needs []Need, noSlot bool) bool {
-	if c.noSlot != noSlot || len(c.needs) != len(needs) {
+func (c *class) is(needs []Need, noSlot bool, g *Gate) bool {
+	if c.noSlot != noSlot || c.gate != g || len(c.needs) != len(needs) {
 		return false
 	}
 	for i := range needs {
@@ -90,16 +91,16 @@ func (l *Line) search(needs []Need, t, now law.Time) foresight {
 
 // searchAfter is search for a request whose turn comes after ahead's, if that
 // is not nil.
-func (l *Line) searchAfter(ahead *waiter, needs []Need, noSlot bool, now law.Time) foresight {
+func (l *Line) searchAfter(ahead *waiter, needs []Need, noSlot bool, g *Gate, now law.Time) foresight {
 	t := now
 	if ahead != nil {
 		t = max(now, ahead.at)
 	}
-	return l.behind(ahead, l.search(needs, t, now), needs, noSlot, now)
+	return l.behind(ahead, l.search(needs, t, now), needs, noSlot, g, now)
 }
 
 // behind adds to p what is known of ahead, if that is not nil.
-func (l *Line) behind(ahead *waiter, p foresight, needs []Need, noSlot bool, now law.Time) foresight {
+func (l *Line) behind(ahead *waiter, p foresight, needs []Need, noSlot bool, g *Gate, now law.Time) foresight {
 	if ahead != nil {
 		if p.bind < 0 {
 			p.bind = ahead.bind
@@ -107,34 +108,34 @@ func (l *Line) behind(ahead *waiter, p foresight, needs []Need, noSlot bool, now
 		// Who is still here when due waits for what nobody can foretell.
 		p.atLeast = p.atLeast || ahead.atLeast || ahead.at <= now
 	}
-	p.atLeast = p.atLeast || l.unknown(p.at, needs, noSlot, now)
+	p.atLeast = p.atLeast || l.unknown(p.at, needs, noSlot, g, now)
 	return p
 }
 
 // foresee returns when a request that arrives now could start.
-func (l *Line) foresee(needs []Need, noSlot bool, now law.Time) foresight {
+func (l *Line) foresee(needs []Need, noSlot bool, g *Gate, now law.Time) foresight {
 	if l.waiting == 0 {
 		p := l.real(needs, now, now)
-		p.atLeast = p.atLeast || l.unknown(p.at, needs, noSlot, now)
+		p.atLeast = p.atLeast || l.unknown(p.at, needs, noSlot, g, now)
 		return p
 	}
 	l.planAll(now, false)
 	var ahead *waiter
-	if c := l.classOf(needs, noSlot); c != nil {
+	if c := l.classOf(needs, noSlot, g); c != nil {
 		ahead = c.last
 	}
-	return l.searchAfter(ahead, needs, noSlot, now)
+	return l.searchAfter(ahead, needs, noSlot, g, now)
 }
 
 // unknown reports whether a start planned for at may become later by what
-// nobody can foretell: when a slot comes free, for it or for somebody older who
-// then takes what it needs, or when those have their answers who take strict
-// units before it.
-func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, now law.Time) bool {
+// nobody can foretell: when a slot comes free or a gate lets somebody through,
+// for it or for somebody older who then takes what it needs, or when those have
+// their answers who take strict units before it.
+func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, g *Gate, now law.Time) bool {
 	if at <= now {
-		return l.slots > 0 && !noSlot && (l.full() || l.stalled)
+		return g.holds(now) || l.slots > 0 && !noSlot && (l.full() || l.stalled)
 	}
-	if l.slots > 0 && (!noSlot || l.slotless < l.waiting) {
+	if l.gated || !g.free() || l.slots > 0 && (!noSlot || l.slotless < l.waiting) {
 		return true
 	}
 	for i := range needs {
@@ -146,9 +147,9 @@ func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, now law.Time) boo
 }
 
 // classOf returns the class in line with just these needs, or nil.
-func (l *Line) classOf(needs []Need, noSlot bool) *class {
+func (l *Line) classOf(needs []Need, noSlot bool, g *Gate) *class {
 	if !l.mixed {
-		if l.waiting > 0 && l.plain.is(needs, noSlot) {
+		if l.waiting > 0 && l.plain.is(needs, noSlot, g) {
 			return &l.plain
 		}
 		return nil
@@ -158,7 +159,7 @@ func (l *Line) classOf(needs []Need, noSlot bool) *class {
 		list = needs[0].B.classes
 	}
 	for _, c := range list {
-		if c.is(needs, noSlot) {
+		if c.is(needs, noSlot, g) {
 			return c
 		}
 	}
@@ -170,7 +171,7 @@ func (l *Line) classOf(needs []Need, noSlot bool) *class {
 func (l *Line) add(w *waiter, p *foresight) {
 	l.seq++
 	w.seq = l.seq
-	c := l.classOf(w.needs, w.noSlot)
+	c := l.classOf(w.needs, w.noSlot, w.gate)
 	if c == nil {
 		c = l.newClass(w)
 	}
@@ -180,6 +181,7 @@ func (l *Line) add(w *waiter, p *foresight) {
 		w.prev.next = w
 	}
 	l.tail = w
+	l.gated = l.gated || !w.gate.free()
 	l.count(w, 1)
 	c.push(w)
 	if p != nil {
@@ -206,6 +208,9 @@ func (l *Line) count(w *waiter, n int) {
 	if w.noSlot {
 		l.slotless += n
 	}
+	if w.gate != nil {
+		w.gate.waiting += n
+	}
 	for i := range w.needs {
 		w.needs[i].B.users += n
 	}
@@ -217,7 +222,7 @@ func (l *Line) limitWait(w *waiter) {
 	if w.timer != nil || w.byDeadline || w.by == forever {
 		return
 	}
-	unknown := l.slots > 0 // its own, or that of one who takes what it needs
+	unknown := l.slots > 0 || l.gated // its own, or that of one who takes what it needs
 	for i := range w.needs {
 		unknown = unknown || w.needs[i].B.strict
 	}
@@ -229,14 +234,14 @@ func (l *Line) limitWait(w *waiter) {
 // newClass makes the class of the first of its kind.
 func (l *Line) newClass(w *waiter) *class {
 	if l.waiting == 0 {
-		l.plain = class{needs: w.needs, noSlot: w.noSlot}
+		l.plain = class{needs: w.needs, noSlot: w.noSlot, gate: w.gate}
 		l.unplanned = nil
 		return &l.plain
 	}
 	if !l.mixed {
 		l.mix()
 	}
-	c := &class{needs: w.needs, noSlot: w.noSlot}
+	c := &class{needs: w.needs, noSlot: w.noSlot, gate: w.gate}
 	l.file(c)
 	return c
 }
@@ -259,7 +264,7 @@ func (l *Line) unplan(w *waiter) {
 func (l *Line) planAll(now law.Time, strict bool) {
 	for l.unplanned != nil {
 		w := l.unplanned
-		p := l.searchAfter(w.prev, w.needs, w.noSlot, now)
+		p := l.searchAfter(w.prev, w.needs, w.noSlot, w.gate, now)
 		if strict && (p.at > w.by || p.at == law.Never) {
 			l.unlink(w)
 			l.plain.remove(w)
@@ -345,7 +350,7 @@ func (l *Line) dispatch(now law.Time) {
 // settle returns an empty line to its plain state.
 func (l *Line) settle() {
 	l.bySeq, l.later = nil, heads{}
-	l.mixed, l.stalled, l.unplanned = false, false, nil
+	l.mixed, l.stalled, l.gated, l.unplanned = false, false, false, nil
 	l.arm(law.Never, 0)
 }
 
@@ -370,7 +375,7 @@ func (l *Line) dispatchPlain(now law.Time) {
 			continue
 		case p.at > now:
 			w.at, w.bind, w.armed = p.at, p.bind, true
-			w.atLeast = p.atLeast || l.unknown(p.at, w.needs, w.noSlot, now)
+			w.atLeast = p.atLeast || l.unknown(p.at, w.needs, w.noSlot, w.gate, now)
 			if l.unplanned == w {
 				l.plan(w)
 				l.unplanned = w.next
@@ -387,19 +392,32 @@ func (l *Line) dispatchPlain(now law.Time) {
 			l.arm(law.Never, now)
 			return
 		}
+		pass, ok := l.take(w.gate, now)
+		if !ok {
+			if r := l.shut(w.gate, now); r != nil {
+				l.turnAway(w, r)
+				t = now
+				continue
+			}
+			w.late, w.atLeast, w.bind = true, true, -1
+			l.stalled = false
+			l.arm(w.gate.relents(), now)
+			return
+		}
 		slot := max(p.at, now-catchUp)
 		if w.late {
 			slot = now // it could not have started then
 		}
-		l.start(w, slot, now)
+		l.start(w, pass, slot, now)
+		l.thin(w.gate, now)
 		if l.first != nil {
 			t = min(now, max(slot, l.first.arrived))
 		}
 	}
 }
 
-// start takes all that w needs, and puts it into the chain.
-func (l *Line) start(w *waiter, slot, now law.Time) {
+// start takes all that w needs beside its pass, and puts it into the chain.
+func (l *Line) start(w *waiter, pass Pass, slot, now law.Time) {
 	planned := l.mixed || l.isPlanned(w)
 	for i := range w.needs {
 		n := &w.needs[i]
@@ -420,7 +438,7 @@ func (l *Line) start(w *waiter, slot, now law.Time) {
 		l.inFlight++
 		w.slot = true
 	}
-	w.start, w.state = now, started
+	w.start, w.state, w.pass = now, started, pass
 	l.chain.push(w)
 }
 

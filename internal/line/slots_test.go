@@ -47,7 +47,7 @@ func (w *tower) arrive(needs []Need, noSlot bool, wait law.Time) {
 	if wait >= 0 {
 		f.by = now + wait
 	}
-	if r := w.l.Delay(&Ask{Needs: slices.Clone(needs), NoSlot: noSlot}); r != nil {
+	if r := w.l.Delay(&Ask{Needs: slices.Clone(needs), NoSlot: noSlot}, nil); r != nil {
 		if f.told = now + int64(r.RetryAfter); r.AtLeast {
 			f.told = law.Never
 		}
@@ -56,7 +56,7 @@ func (w *tower) arrive(needs []Need, noSlot bool, wait law.Time) {
 	ask := &Ask{Needs: needs, MaxWait: time.Duration(wait), NoSlot: noSlot}
 	go func() {
 		defer cancel()
-		g, needs, refusal, err := w.l.Enter(ctx, ask)
+		g, needs, refusal, err := w.l.Enter(ctx, ask, nil)
 		f.needs = needs
 		switch {
 		case err != nil:

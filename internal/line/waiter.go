@@ -18,6 +18,8 @@ type Refusal struct {
 	Pause      bool          // it is a pause
 	Learned    string        // the name of the learned limit, with "learned" before it
 	LineFull   bool          // it could have waited, but the line is full
+	Open       bool          // its gate is not closed, and has no room
+	Cause      error         // what opened the gate
 	Deadline   bool          // the context's deadline is too short
 }
 
@@ -68,8 +70,10 @@ type waiter struct {
 	noSlot       bool // it takes no slot
 	slot         bool // it has one
 	counts       bool // see Ask.Count
+	gate         *Gate
+	pass         Pass // it has one of gate
 	armed        bool // plain line: it was first, and is due at its planned start
-	late         bool // due, but held up by a slot: it starts later than planned
+	late         bool // due, but held up by a slot or its gate: it starts later than planned
 	byDeadline   bool
 	atLeast      bool
 	bind         int
@@ -82,8 +86,8 @@ type waiter struct {
 	ready        chan struct{}
 }
 
-func newWaiter(a *Ask, now law.Time) *waiter {
-	w := &waiter{arrived: now, noSlot: a.NoSlot, who: a.Who, counts: a.Count, by: forever, ready: make(chan struct{}, 1)}
+func newWaiter(a *Ask, g *Gate, now law.Time) *waiter {
+	w := &waiter{arrived: now, noSlot: a.NoSlot, who: a.Who, counts: a.Count, gate: g, by: forever, ready: make(chan struct{}, 1)}
 	w.needs = append(w.few[:0:len(w.few)], a.Needs...)
 	return w
 }
@@ -101,7 +105,7 @@ func (w *waiter) wait(ctx context.Context, l *Line) (Grant, []Need, *Refusal, er
 	}
 	return Grant{
 		At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived),
-		Slot: w.slot, Count: w.counts, who: w.who, w: w,
+		Slot: w.slot, Count: w.counts, who: w.who, Pass: w.pass, w: w,
 	}, w.needs, nil, nil
 }
 
@@ -118,7 +122,7 @@ func (l *Line) leave(w *waiter) {
 		if w.counts {
 			l.depart(w.needs, w.who, -1)
 		}
-		l.giveBack(w.needs, w.start, w.slot, now)
+		l.giveBack(w.needs, w.start, w.slot, &w.pass, now)
 	}
 }
 
@@ -142,8 +146,11 @@ func (l *Line) expire(w *waiter) {
 
 // refuse tells w that it can no longer start in time.
 func (l *Line) refuse(w *waiter, p foresight, now law.Time) {
-	w.refusal = p.refusal(w.needs, now, w.byDeadline)
-	w.state = refused
+	l.tell(w, p.refusal(w.needs, now, w.byDeadline))
+}
+
+func (l *Line) tell(w *waiter, r *Refusal) {
+	w.refusal, w.state = r, refused
 	w.ready <- struct{}{}
 }
 

@@ -1,0 +1,101 @@
+package headway
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/headway-go/headway/breaker"
+)
+
+// A HostBreaker is the breaker of one host under its policy, to look at and to
+// drive by hand. It follows SetPolicies; when the policy is no more, or has no
+// breaker, it is closed and does nothing. Any number of goroutines may use it.
+//
+// What Fail, Trip and Close change is told to the Observer before they return.
+type HostBreaker struct {
+	t            *Transport
+	scheme, host string
+	policy       string
+}
+
+// Breaker returns the breaker of a host. The host may have a port; 443 is that
+// of https, 80 that of http. The error says what does not exist.
+func (t *Transport) Breaker(host string) (*HostBreaker, error) {
+	c := t.config.Load()
+	scheme := schemeOf(host)
+	_, i := c.hosts.lookup(scheme, host)
+	switch {
+	case i < 0:
+		return nil, fmt.Errorf("headway: breaker: no policy has the host %q", host)
+	case c.policies[i].Breaker == nil:
+		return nil, fmt.Errorf("headway: breaker: policy %q of the host %q has none: set its Breaker", c.policies[i].name, host)
+	}
+	return &HostBreaker{t: t, scheme: scheme, host: host, policy: c.policies[i].name}, nil
+}
+
+// schemeOf returns the scheme that a host without one is meant to be reached by.
+func schemeOf(host string) string {
+	if _, port, _ := cutPort(host); port == "80" {
+		return "http"
+	}
+	return "https"
+}
+
+// gate returns the host's gate, or nil.
+func (h *HostBreaker) gate() *gate {
+	c := h.t.config.Load()
+	host, i := c.hosts.lookup(h.scheme, h.host)
+	if i < 0 || c.policies[i].name != h.policy {
+		return nil
+	}
+	s, _ := h.t.table.site(c.policies[i], host)
+	g, _ := h.t.gate(s, c.policies[i], host)
+	return g
+}
+
+// do does something with the breaker, if there is one, and sees to it that a
+// breaker that is forgotten at this moment is not the one.
+func (h *HostBreaker) do(f func(*breaker.Breaker)) {
+	for {
+		g := h.gate()
+		if g == nil {
+			return
+		}
+		if b := g.breaker.Load(); b != nil {
+			f(b)
+		}
+		if g.site.line.Recheck(&g.line) {
+			return
+		}
+	}
+}
+
+// State returns the state. An open breaker stays so until the first request after
+// its time is up.
+func (h *HostBreaker) State() breaker.State {
+	if g := h.gate(); g != nil {
+		return g.state()
+	}
+	return breaker.Closed
+}
+
+// Fail reports a failure that no request has ended with, such as one that was
+// found in a body that had begun well. It counts as any other; half-open, it
+// opens the breaker. While it is open it stays so for retryAfter at least; zero
+// or less is no such time. err is the failure, for OpenError.Err.
+func (h *HostBreaker) Fail(err error, retryAfter time.Duration) {
+	h.do(func(b *breaker.Breaker) { b.Fail(err, retryAfter, time.Now()) })
+}
+
+// Trip opens the breaker for as long as any other opening would, or for
+// retryAfter where that is longer. Those in line are told err, which may be nil.
+func (h *HostBreaker) Trip(err error, retryAfter time.Duration) {
+	h.do(func(b *breaker.Breaker) { b.Trip(err, retryAfter, time.Now()) })
+}
+
+// Close closes the breaker and makes it as a new one, without a bound on what is
+// in flight: those in line who waited for it start. The results of requests that
+// have started count for nothing.
+func (h *HostBreaker) Close() {
+	h.do(func(b *breaker.Breaker) { b.Close(time.Now()) })
+}

@@ -1,0 +1,87 @@
+package headway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
+)
+
+// result returns what the end of a request means for the breaker. signal is what
+// listening has read.
+func (p *policy) result(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal) breaker.Result {
+	if p.Classify == nil && err == nil && resp.StatusCode < 400 {
+		return breaker.Result{Outcome: breaker.Success} // nearly all
+	}
+	if err == nil && resp.StatusCode >= 400 && p.unread(resp, signal) {
+		*signal = retryafter.Read(resp.StatusCode, resp.Header, time.Now())
+	}
+	var r breaker.Result
+	if p.Classify != nil {
+		r.Outcome = p.Classify(req, resp, err)
+	} else {
+		r.Outcome = classify(req.Context(), resp, err, signal)
+	}
+	if r.Outcome == breaker.Failure {
+		if r.Err = err; err == nil {
+			r.Err = statusError(resp.StatusCode)
+		}
+		r.RetryAfter = min(signal.RetryAfter, p.maxPause())
+	}
+	return r
+}
+
+// unread reports whether an answer has not been read for what the table of
+// Policy.Classify asks: the policy does not listen, or to no dialect that knows
+// Retry-After.
+func (p *policy) unread(resp *http.Response, signal *retryafter.Signal) bool {
+	return !p.listens || !signal.HasRetryAfter && resp.Header["Retry-After"] != nil
+}
+
+// classify is the table in the documentation of Policy.Classify. ctx is that of
+// the caller.
+func classify(ctx context.Context, resp *http.Response, err error, signal *retryafter.Signal) breaker.Outcome {
+	switch {
+	case err == nil:
+		return classifyStatus(resp.StatusCode, signal)
+	case errors.As(err, new(*attemptTimeout)):
+		return breaker.Failure
+	case ctx.Err() != nil, errors.Is(err, context.Canceled), isRefusal(err):
+		return breaker.Ignored
+	}
+	return breaker.Failure
+}
+
+func classifyStatus(status int, signal *retryafter.Signal) breaker.Outcome {
+	switch {
+	case signal.Throttled, status == http.StatusTooManyRequests:
+		return breaker.Ignored
+	case status == http.StatusNotImplemented, status == http.StatusHTTPVersionNotSupported:
+		return breaker.Success // the service is up
+	case status >= 500, status == http.StatusRequestTimeout:
+		return breaker.Failure
+	}
+	return breaker.Success
+}
+
+// isRefusal reports whether a request was refused on this side, by a limiter or a
+// Transport below.
+func isRefusal(err error) bool {
+	return errors.Is(err, ErrThrottled) || errors.Is(err, ErrOpen) || errors.Is(err, ErrKey) ||
+		errors.As(err, new(*limiter.Refusal))
+}
+
+// A statusError is the failure of a request that was answered.
+type statusError int
+
+func (e statusError) Error() string {
+	return fmt.Sprintf("headway: the answer was %d %s", int(e), http.StatusText(int(e)))
+}
+
+// StatusCode returns the status of the answer.
+func (e statusError) StatusCode() int { return int(e) }

@@ -1,0 +1,128 @@
+package headway
+
+import "github.com/headway-go/headway/breaker"
+
+// gates is the breakers of a site.
+type gates struct {
+	own   *gate            // of its host; of a Shared policy, what new hosts share when the table is full
+	hosts map[string]*gate // of a Shared policy, by host
+}
+
+// gate returns the gate of a host at s, or nil where its policy has no breaker;
+// see table.site for news.
+func (t *Transport) gate(s *site, p *policy, host string) (g *gate, news bool) {
+	if p.Breaker == nil {
+		return nil, false
+	}
+	s.mu.RLock()
+	g = s.gate(p, host)
+	s.mu.RUnlock()
+	if g == nil {
+		return t.addGate(s, p, host)
+	}
+	g.touch()
+	return g, false
+}
+
+// gate returns the gate that the host has already, or nil. s.mu is held.
+func (s *site) gate(p *policy, host string) *gate {
+	switch {
+	case s.gates == nil:
+		return nil
+	case p.Shared:
+		return s.gates.hosts[host]
+	}
+	return s.gates.own
+}
+
+func (t *Transport) addGate(s *site, p *policy, host string) (g *gate, news bool) {
+	room := false
+	if p.Shared {
+		t.table.mu.Lock()
+		defer t.table.mu.Unlock()
+		room = t.table.makeRoom(s, nil, nil)
+	}
+	s.sites.mu.RLock()
+	defer s.sites.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.gate(p, host); g != nil {
+		return g, false
+	}
+	if s.gates == nil {
+		s.gates = new(gates)
+	}
+	if !p.Shared {
+		s.gates.own = s.newGate(t, s.host)
+		return s.gates.own, false
+	}
+	// As in addKey.
+	room = room && s.sites.overflow != s
+	if o := s.gates.own; o != nil {
+		if !room || !s.line.RetireGate(&o.line) {
+			return o, false
+		}
+		s.gates.own = nil
+	}
+	if !room {
+		s.gates.own = s.newGate(t, "")
+		return s.gates.own, true
+	}
+	g = s.newGate(t, host)
+	g.id = keyID{place: gatePlace, key: host}
+	if s.gates.hosts == nil {
+		s.gates.hosts = map[string]*gate{}
+	}
+	s.gates.hosts[host] = g
+	t.table.ring = append(t.table.ring, &g.entry)
+	return g, false
+}
+
+// newGate returns a gate at s. sites.mu and s.mu are held.
+func (s *site) newGate(t *Transport, host string) *gate {
+	g := &gate{t: t, host: host}
+	g.entry.site = s
+	g.used.Store(true)
+	g.line.Breaker = g
+	if p := s.sites.current; p != nil {
+		g.set(p.Breaker)
+	}
+	return g
+}
+
+// forgetGate drops the gate of a host in a Shared policy if nobody can notice.
+func (s *site) forgetGate(host string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.line.RetireGate(&s.gates.hosts[host].line) {
+		return false
+	}
+	delete(s.gates.hosts, host)
+	return true
+}
+
+// setGates puts all gates under p, which may be nil. s.mu is held.
+func (s *site) setGates(p *policy) {
+	var c *breaker.Config
+	if p != nil {
+		c = p.Breaker
+	}
+	for _, g := range s.allGates() {
+		g.set(c)
+		s.line.Recheck(&g.line)
+	}
+}
+
+// allGates returns the gates, the one that hosts share last. s.mu is held.
+func (s *site) allGates() (all []*gate) {
+	if s.gates == nil {
+		return nil
+	}
+	for _, g := range s.gates.hosts {
+		all = append(all, g)
+	}
+	if s.gates.own != nil {
+		all = append(all, s.gates.own)
+	}
+	return all
+}
