@@ -1,6 +1,6 @@
 // Package debug is a page that shows what a headway.Transport does now: for every
 // policy and host the line, what is in flight, each budget and what is left of
-// it, pauses and who asked for them, what was learned from the server, and the
+// it, the breaker, pauses and who asked for them, what was learned from the server, and the
 // last refusals. It is to be mounted where net/http/pprof is:
 //
 //	var recent debug.Recent

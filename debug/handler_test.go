@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -174,6 +175,7 @@ func TestPageEscapes(t *testing.T) {
 func TestPageJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, tr := newPage(t,
+			headway.Policy{Name: "fails", Hosts: []string{"fails.test", "works.test"}, Breaker: &breaker.Config{Failures: 1, OpenFor: 9 * time.Second}},
 			headway.Policy{Hosts: []string{"api.test"}, MaxInFlight: 3, MaxWait: headway.NoWait, Limits: []limiter.Limit{
 				{N: 100, Per: time.Minute, Law: limiter.Bucket, Burst: 20}, {N: 1, Per: time.Minute},
 			}},
@@ -184,6 +186,8 @@ func TestPageJSON(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		s.now(t, "GET", "https://api.test/", "", 1)
 		s.now(t, "GET", "https://a.shared.test/429", "", 1)
+		s.now(t, "GET", "https://fails.test/reset", "", 1)
+		s.now(t, "GET", "https://works.test/", "", 1)
 		time.Sleep(2 * time.Second)
 		resp, got := get(h, "GET", "/any/path?as=json")
 		if resp.Header.Get("Content-Type") != "application/json" {
@@ -192,10 +196,11 @@ func TestPageJSON(t *testing.T) {
 		want := `{
   "at": "2000-01-01T00:00:03.5Z",
   "total": {
-    "hosts": 2,
+    "hosts": 4,
     "waiting": 0,
     "in_flight": 0,
-    "paused": 1
+    "paused": 1,
+    "open": 1
   },
   "hosts": [
     {
@@ -245,6 +250,33 @@ func TestPageJSON(t *testing.T) {
           "drift": 0
         }
       ]
+    },
+    {
+      "policy": "fails",
+      "host": "fails.test",
+      "waiting": 0,
+      "in_flight": 0,
+      "breakers": [
+        {
+          "host": "fails.test",
+          "state": "open",
+          "retry_after_seconds": 7,
+          "error": "connection \u003creset\u003e by peer"
+        }
+      ]
+    },
+    {
+      "policy": "fails",
+      "host": "works.test",
+      "waiting": 0,
+      "in_flight": 0,
+      "breakers": [
+        {
+          "host": "works.test",
+          "state": "closed",
+          "retry_after_seconds": 0
+        }
+      ]
     }
   ],
   "refusals": [
@@ -275,9 +307,11 @@ func TestPageShowsWhatHolds(t *testing.T) {
 		_, html := get(h, "GET", "/")
 		got := textOf(html)
 		for _, want := range []string{
-			"5 hosts 36 in line 8 in flight 1 paused 2 kinds of refusal lately at 2000-01-01 00:00:10 UTC",
+			"6 hosts 36 in line 8 in flight 1 paused 1 down 3 kinds of refusal lately at 2000-01-01 00:00:10 UTC",
 			"api.payments.test policy payments 32 in line 8 of 8 in flight 5 min ago at most 32 in line now",
 			"25/1s 25 of 25 left",
+			"all hosts of search breaker open 0 in line 0 in flight Breaker eu.search.test open, probed in 20 s connection &lt;reset&gt; by peer hostile",
+			"eu.search.test breaker 3 times, last 10 s ago the last could have started after 30 s",
 			"eu.mail.test policy mail paused 4 in line 0 in flight",
 			"30 s to go eu.mail.test answered 429 10 s ago, told by rfc9110",
 			"learned core 1,234 of 5,000 left more in 30 min 50 s; told by x-ratelimit 10 s ago",
@@ -294,7 +328,7 @@ func TestPageShowsWhatHolds(t *testing.T) {
 		for _, m := range regexp.MustCompile(`<h2>(.*?)</h2>`).FindAllStringSubmatch(html, -1) {
 			order = append(order, m[1])
 		}
-		if got, want := fmt.Sprint(order), "[eu.mail.test api.payments.test hostile.test api.forge.test api.model.test Refused lately]"; got != want {
+		if got, want := fmt.Sprint(order), "[eu.mail.test api.payments.test all hosts of search hostile.test api.forge.test api.model.test Refused lately]"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})

@@ -24,7 +24,7 @@ type Recent struct {
 func (r *Recent) Observe(_ context.Context, e headway.Event) {
 	var to *ring
 	switch e.Kind {
-	case headway.EventRefused:
+	case headway.EventRefused, headway.EventOpenRefused:
 		to = &r.refusals
 	case headway.EventPause:
 		to = &r.pauses

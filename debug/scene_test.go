@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 )
 
 // base answers requests as their path says: /429 refuses for 40 s, /learn tells
-// what is left, /hang answers when the test is over, anything else is a 200.
+// what is left, /reset fails, /hang answers when the test is over, anything else is a 200.
 type base struct{ over chan struct{} }
 
 func (b base) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -34,6 +35,8 @@ func (b base) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Header.Set("X-RateLimit-Remaining", "1234")
 		resp.Header.Set("X-RateLimit-Reset", fmt.Sprint(time.Now().Add(31*time.Minute).Unix()))
 		resp.Header.Set("X-RateLimit-Resource", "core")
+	case "/reset":
+		return nil, errors.New("connection <reset> by peer")
 	case "/hang":
 		select {
 		case <-b.over:
@@ -85,6 +88,7 @@ func newScene(t *testing.T) *scene {
 				Limit: limiter.Limit{N: 1_000_000, Law: limiter.Calendar, Unit: limiter.Day},
 			}},
 		},
+		{Name: "search", Hosts: []string{"*.search.test"}, Shared: true, Breaker: &breaker.Config{Failures: 2, OpenFor: 30 * time.Second}},
 		{Name: hostile, Hosts: []string{"hostile.test"}, Limits: []limiter.Limit{limiter.PerMinute(2)}, MaxWait: headway.NoWait},
 	}})
 	if err != nil {
@@ -120,6 +124,10 @@ func newScene(t *testing.T) *scene {
 	for range 4 {
 		s.now(t, "GET", "https://hostile.test/", "", 0)
 	}
+	s.now(t, "GET", "https://us.search.test/", "", 0)
+	for range 5 { // two fail, three are refused
+		s.now(t, "GET", "https://eu.search.test/reset", "", 0)
+	}
 	return s
 }
 
@@ -145,7 +153,7 @@ func (s *scene) send(ctx context.Context, t *testing.T, method, url, tenant stri
 	switch {
 	case err == nil:
 		resp.Body.Close()
-	case !errors.Is(err, headway.ErrThrottled) && !errors.Is(err, context.Canceled):
+	case !errors.Is(err, headway.ErrThrottled) && !errors.Is(err, headway.ErrOpen) && req.URL.Path != "/reset" && !errors.Is(err, context.Canceled):
 		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -33,6 +34,7 @@ type total struct {
 	Waiting  int `json:"waiting"`
 	InFlight int `json:"in_flight"`
 	Paused   int `json:"paused"`
+	Open     int `json:"open"` // hosts whose breaker is not closed, but those of a Shared policy are one
 }
 
 type host struct {
@@ -42,21 +44,23 @@ type host struct {
 	Waiting  int       `json:"waiting"`
 	InFlight int       `json:"in_flight"`
 	Slots    int       `json:"max_in_flight,omitempty"`
+	Breakers []gate    `json:"breakers,omitempty"`
 	Budgets  []budget  `json:"budgets,omitempty"`
 	Pauses   []pause   `json:"pauses,omitempty"`
 	Learned  []learned `json:"learned,omitempty"`
 
-	Line                                 picture `json:"-"`
-	MoreBudgets, MorePauses, MoreLearned int     `json:"-"` // that the page does not show
+	Gate                                               string  `json:"-"` // what the worst of its breakers is; empty without any
+	Line                                               picture `json:"-"`
+	MoreBreakers, MoreBudgets, MorePauses, MoreLearned int     `json:"-"` // that the page does not show
 }
 
 // Title is the host, or what it stands for.
 func (h host) Title() string {
 	switch {
 	case h.Overflow:
-		return "all other hosts"
+		return "other hosts of " + h.Policy
 	case h.Host == "":
-		return "all its hosts"
+		return "all hosts of " + h.Policy
 	default:
 		return h.Host
 	}
@@ -66,10 +70,21 @@ func (h host) Title() string {
 func (h host) Full() bool { return h.Slots > 0 && h.InFlight >= h.Slots }
 
 // Held says that not all of its requests may start.
-func (h host) Held() bool { return len(h.Pauses) > 0 }
+func (h host) Held() bool { return len(h.Pauses) > 0 || h.Down() }
+
+// Down says that a breaker is not closed.
+func (h host) Down() bool { return h.Gate != "" && h.Gate != breaker.Closed.String() }
 
 // Busy says that something is going on, or was in the last minutes.
 func (h host) Busy() bool { return h.Held() || h.Line.Most > 0 }
+
+// A gate is the breaker of one host.
+type gate struct {
+	Host       string `json:"host"`
+	State      string `json:"state"`
+	RetryAfter span   `json:"retry_after_seconds"`
+	Err        string `json:"error,omitempty"`
+}
 
 // A budget is what is left under one rule and key.
 type budget struct {
@@ -161,10 +176,13 @@ func newView(s sight, q string, forPage bool) view {
 		if len(h.Pauses) > 0 {
 			v.Total.Paused++
 		}
+		if worst(h) > breaker.Closed {
+			v.Total.Open++
+		}
 	}
 	if forPage {
 		all, v.MoreHosts = mostOf(all, maxHosts, func(a, b headway.HostStatus) int {
-			return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(len(b.Pauses), len(a.Pauses)), cmp.Compare(b.InFlight, a.InFlight))
+			return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(len(b.Pauses), len(a.Pauses)), cmp.Compare(worst(b), worst(a)), cmp.Compare(b.InFlight, a.InFlight))
 		})
 	}
 	for _, h := range all {
@@ -185,7 +203,7 @@ func newView(s sight, q string, forPage bool) view {
 	for _, r := range s.refusals {
 		if e := r.event; wanted(e.Policy, e.Host) {
 			v.Refusals = append(v.Refusals, refusal{
-				Policy: e.Policy, Host: e.Host, Rule: e.Rule, Key: e.KeyDigest, Reason: e.Reason.String(),
+				Policy: e.Policy, Host: e.Host, Rule: e.Rule, Key: e.KeyDigest, Reason: reason(e),
 				RetryAfter: span(e.RetryAfter), AtLeast: e.AtLeast, Count: r.count,
 				First: span(s.at.Sub(r.first)), Last: span(s.at.Sub(r.last)),
 			})
@@ -196,12 +214,24 @@ func newView(s sight, q string, forPage bool) view {
 
 func newHost(s headway.HostStatus, all sight, forPage bool) host {
 	h := host{Policy: s.Policy, Host: s.Host, Overflow: s.Overflow, Waiting: s.Waiting, InFlight: s.InFlight, Slots: s.MaxInFlight}
-	rules, pauses, heard := s.Rules, s.Pauses, s.Learned
+	gates, rules, pauses, heard := s.Breakers, s.Rules, s.Pauses, s.Learned
+	if len(gates) > 0 {
+		h.Gate = worst(s).String()
+	}
 	if forPage {
+		gates, h.MoreBreakers = mostOf(slices.DeleteFunc(slices.Clone(gates), func(b headway.BreakerStatus) bool { return b.State == breaker.Closed }),
+			maxRows, func(a, b headway.BreakerStatus) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
 		h.Line = all.history.draw(place{s.Policy, s.Host}, all.at)
 		rules, h.MoreBudgets = mostOf(rules, maxRows, func(a, b headway.RuleStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
 		pauses, h.MorePauses = mostOf(pauses, maxRows, func(a, b headway.PauseStatus) int { return cmp.Compare(b.Left, a.Left) })
 		heard, h.MoreLearned = mostOf(heard, maxRows, func(a, b headway.LearnedStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
+	}
+	for _, b := range gates {
+		row := gate{Host: b.Host, State: b.State.String(), RetryAfter: span(b.RetryAfter)}
+		if b.Err != nil {
+			row.Err = b.Err.Error()
+		}
+		h.Breakers = append(h.Breakers, row)
 	}
 	for _, r := range rules {
 		h.Budgets = append(h.Budgets, budget{
@@ -218,6 +248,25 @@ func newHost(s headway.HostStatus, all sight, forPage bool) host {
 		})
 	}
 	return h
+}
+
+// worst returns the state that lets the least through of a host's breakers.
+func worst(h headway.HostStatus) breaker.State {
+	state := breaker.Closed
+	for _, b := range h.Breakers {
+		if b.State == breaker.Open || state == breaker.Closed {
+			state = b.State
+		}
+	}
+	return state
+}
+
+// reason says why a request was refused.
+func reason(e headway.Event) string {
+	if e.Kind == headway.EventOpenRefused {
+		return "breaker"
+	}
+	return e.Reason.String()
 }
 
 // newPause adds to a pause which answer raised it, where that is known.
