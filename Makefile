@@ -23,16 +23,23 @@ NESTED := $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*' -pri
 # little there: the tests of these are run once more without it.
 ALLOC = $(shell grep -rl --include='*_test.go' '^func Test.*Alloc' . | xargs -rn1 dirname | sort -u)
 
-.PHONY: all test lint mutate fuzz bench
+.PHONY: all test browser lint mutate fuzz bench
 
 all: lint test
 
-test:
+test: browser
 	$(GO) test -race ./...
 	$(if $(ALLOC),$(GO) test -run Alloc $(ALLOC))
 	$(GO) test -run 'S32|S43|S44' . ./limiter
 	for dir in $(NESTED); do $(GO) -C $$dir test -race ./...; done
 	for dir in examples/*/; do $(GO) run ./$$dir; done
+
+# The page is tested in a browser: Debian's, or the one that CHROMIUM names.
+browser:
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || { \
+		apt-get update; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core; \
+	}
 
 lint: staticcheck := $(CURDIR)/.bin/staticcheck
 lint:

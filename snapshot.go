@@ -22,6 +22,8 @@ type HostStatus struct {
 	// Waiting is how many requests are in line, InFlight how many in-flight
 	// slots are taken; always 0 without MaxInFlight.
 	Waiting, InFlight int
+	// MaxInFlight is the policy's; zero is no cap.
+	MaxInFlight int
 	// Rules are the budgets in use, by rule and digest.
 	Rules []RuleStatus
 	// Breakers is the breaker of the host, if its policy has one, or those of
@@ -128,7 +130,7 @@ func (t *Transport) Snapshot() []HostStatus {
 }
 
 func (s *site) status(p *policy, d digester) HostStatus {
-	h := HostStatus{Policy: p.name, Host: s.host}
+	h := HostStatus{Policy: p.name, Host: s.host, MaxInFlight: p.MaxInFlight}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var budgets []*line.Budget

@@ -17,6 +17,7 @@ func TestUsual(t *testing.T) {
 	others := []http.Header{
 		{}, {"Date": {"Sat, 14 Mar 2026 15:08:26 GMT"}, "Age": {"5"}}, {"X-Github-Request-Id": {"1"}}, {"Ratelimit-Observed": {"1"}}, {"X-Ratelimit-Bucket": {"a"}},
 		{"X-Ratelimit-Used": {"3"}}, {"X-Ratelimit-Reset-After": {"3"}}, {"X-Ratelimit-Policy": {"5;w=60"}}, {"X-Ratelimit-Limit-Minute": {"5000"}}, {"Ratelimit": {`"a";r=5;t=60`}},
+		{"X-Sib-Ratelimit-Remaining": {"7"}}, // of another row, and another limit
 	}
 	readers := []*Reader{everything, NewReader(nil, "api.github.com"), NewReader([]Dialect{Prisjakt, Shopify}, ""), NewReader(nil, "discord.com")}
 	usual, all := 0, 0

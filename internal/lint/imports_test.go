@@ -30,6 +30,7 @@ var rules = map[string]rule{
 	"retryafter":    {},
 	"internal/law":  {},
 	"internal/line": {ours: []string{"internal/law"}},
+	"debug":         {ours: []string{".", "limiter", "breaker"}},
 	// It counts on its own, so that tests do not check the laws by themselves.
 	"headwaytest": {ours: []string{".", "limiter"}},
 	// It sits outside of the root, which shares internal/attempt with it.
@@ -163,6 +164,12 @@ func TestImportsCheck(t *testing.T) {
 		{"headwaytest/vendor.go", other, false},
 		{"headwaytest/vendor_test.go", ours("internal/law"), false},
 		{"headwaytest/vendor_test.go", other, true},
+
+		{"debug/handler.go", ours(""), true},
+		{"debug/handler.go", ours("breaker"), true},
+		{"debug/handler.go", ours("internal/line"), false},
+		{"debug/handler.go", other, false},
+		{"debug/handler_test.go", other, true},
 
 		{"otel/observer.go", ours(""), true},
 		{"otel/observer.go", other, true},

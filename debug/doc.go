@@ -1,0 +1,46 @@
+// Package debug is a page that shows what a headway.Transport does now: for every
+// policy and host the line, what is in flight, each budget and what is left of
+// it, the breaker, pauses and who asked for them, what was learned from the server, and the
+// last refusals. It is to be mounted where net/http/pprof is:
+//
+//	var recent debug.Recent
+//	transport, err := headway.NewTransport(nil, headway.Config{Policies: policies, Observer: &recent})
+//	http.Handle("/debug/headway", debug.Handler(transport, &recent))
+//
+// Without a Recent the page works too; only then it shows no refusals, and of a
+// pause not which answer raised it.
+//
+// # What it answers
+//
+// The path does not matter, the query does:
+//
+//	?as=html     the page; also without as
+//	?as=json     the same as JSON, for scripts
+//	?as=events   the page's live part as server-sent events, for the page itself
+//	?q=TEXT      only policies and hosts whose name contains TEXT
+//
+// The page shows at most 100 hosts, first those where something is going on, and 20
+// rows of each table of a host; it says how many more there are, q finds them, and
+// JSON holds all.
+//
+// The page needs nothing from elsewhere and no scripts: without them it is loaded
+// again every 5 s. With them it is live: an event comes each second, less often
+// where it takes long to make. A stream ends when the reader goes or has taken
+// nothing for 10 s, while its tab is hidden, and when the server shuts down.
+//
+// # What it costs
+//
+// Nothing while nobody looks: there is no goroutine, and nothing is sampled. The
+// small picture of a line shows the last 5 minutes as far as somebody looked at the
+// page, or fetched its JSON: each look is a sample, at most two a second, however many look.
+// Where nobody looked it is blank. Samples are kept for 5 minutes of looking, at
+// most 600, with the 100 longest lines each. For the past that nobody looked at
+// there are metrics.
+//
+// # Who may see it
+//
+// Whoever can reach it: so mount it where only operators can. It is read-only and
+// answers GET and HEAD alone. It shows names of policies, rules and hosts, but of
+// keys only their digests. Nothing of it is stored by caches, and its content
+// security policy lets nothing run but its own script.
+package debug

@@ -1,0 +1,78 @@
+package debug
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+)
+
+const (
+	every    = time.Second      // an event, where it takes at most a twentieth of that to make
+	patience = 10 * time.Second // with a reader who takes nothing
+)
+
+// stream sends the live part of the page until the reader goes, has taken nothing
+// for too long, or the server shuts down.
+func (h *handler) stream(w http.ResponseWriter, req *http.Request, q string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	if req.Method == http.MethodHead {
+		return
+	}
+	down := h.shutdown(req)
+	control := http.NewResponseController(w)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-req.Context().Done():
+			return
+		case <-down:
+			return
+		case <-timer.C:
+		}
+		s := h.look()
+		var live bytes.Buffer
+		begin := time.Now()
+		if err := page.ExecuteTemplate(&live, "live", newView(s, q, true)); err != nil {
+			return
+		}
+		took := s.took + time.Since(begin)
+		// A writer without deadlines is not the server's own; it knows best.
+		_ = control.SetWriteDeadline(time.Now().Add(patience))
+		if _, err := w.Write(event(live.Bytes())); err != nil {
+			return
+		}
+		if err := control.Flush(); err != nil {
+			return
+		}
+		timer.Reset(max(every, 20*took))
+	}
+}
+
+// event returns HTML as one server-sent event. A carriage return would end a line
+// there.
+func event(html []byte) []byte {
+	var e []byte
+	for line := range bytes.Lines(bytes.ReplaceAll(html, []byte("\r"), []byte("&#13;"))) {
+		e = append(append(e, "data: "...), line...)
+	}
+	return append(e, "\n\n"...)
+}
+
+// shutdown returns a channel that is closed when the request's server begins to
+// shut down; it would wait for the stream.
+func (h *handler) shutdown(req *http.Request) <-chan struct{} {
+	server, ok := req.Context().Value(http.ServerContextKey).(*http.Server)
+	if !ok {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	down := h.servers[server]
+	if down == nil {
+		down = make(chan struct{})
+		h.servers[server] = down
+		server.RegisterOnShutdown(func() { close(down) })
+	}
+	return down
+}

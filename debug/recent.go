@@ -1,0 +1,92 @@
+package debug
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/headway-go/headway"
+)
+
+// Recent is a headway.Observer that remembers the last refusals and pauses for
+// the page. Refusals that differ in nothing but their time are one, with a count;
+// the last 32 that do differ are kept, and as many pauses. The zero Recent is
+// ready to use, by any number of goroutines and Transports; it must not be copied.
+// To have another observer beside it, call both.
+type Recent struct {
+	mu       sync.Mutex // guards following fields
+	refusals ring
+	pauses   ring
+}
+
+// Observe implements headway.Observer. It is done at once with what is neither a
+// refusal nor a pause.
+func (r *Recent) Observe(_ context.Context, e headway.Event) {
+	var to *ring
+	switch e.Kind {
+	case headway.EventRefused, headway.EventOpenRefused:
+		to = &r.refusals
+	case headway.EventPause:
+		to = &r.pauses
+	default:
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	to.add(e, time.Now())
+}
+
+// read returns what is remembered, the newest first.
+func (r *Recent) read() (refusals, pauses []happening) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refusals.newest(), r.pauses.newest()
+}
+
+// A happening is events alike.
+type happening struct {
+	event       headway.Event // the last of them
+	first, last time.Time
+	count       int
+}
+
+// alike reports whether events tell of the same, to one who looks for the cause.
+func alike(a, b *headway.Event) bool {
+	return a.Kind == b.Kind && a.Reason == b.Reason && a.Rule == b.Rule && a.KeyDigest == b.KeyDigest &&
+		a.Host == b.Host && a.Policy == b.Policy && a.Status == b.Status && a.Dialect == b.Dialect
+}
+
+// A ring is the last happenings, in the order of their last event. It is short
+// enough to be searched from end to end.
+type ring struct {
+	list [32]happening
+	n    int
+}
+
+func (r *ring) add(e headway.Event, now time.Time) {
+	at := r.n - 1
+	for at >= 0 && !alike(&r.list[at].event, &e) {
+		at--
+	}
+	h := happening{first: now}
+	switch {
+	case at >= 0:
+		h = r.list[at]
+	case r.n < len(r.list):
+		at = r.n
+		r.n++
+	default:
+		at = 0 // the oldest makes room
+	}
+	copy(r.list[at:r.n], r.list[at+1:r.n])
+	h.event, h.last, h.count = e, now, h.count+1
+	r.list[r.n-1] = h
+}
+
+func (r *ring) newest() []happening {
+	list := make([]happening, 0, r.n)
+	for i := r.n - 1; i >= 0; i-- {
+		list = append(list, r.list[i])
+	}
+	return list
+}

@@ -1,0 +1,313 @@
+package debug
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/limiter"
+)
+
+const (
+	maxHosts = 100 // on the page
+	maxRows  = 20  // of each table of a host
+)
+
+// A view is what the page shows, and JSON.
+type view struct {
+	At       time.Time `json:"at"`
+	Total    total     `json:"total"`
+	Hosts    []host    `json:"hosts"`
+	Refusals []refusal `json:"refusals"`
+
+	MoreHosts int  `json:"-"` // that the page does not show
+	Observed  bool `json:"-"` // a Recent is there
+}
+
+// A total is over all hosts of a view.
+type total struct {
+	Hosts    int `json:"hosts"`
+	Waiting  int `json:"waiting"`
+	InFlight int `json:"in_flight"`
+	Paused   int `json:"paused"`
+	Open     int `json:"open"` // hosts whose breaker is not closed, but those of a Shared policy are one
+}
+
+type host struct {
+	Policy   string    `json:"policy"`
+	Host     string    `json:"host"`
+	Overflow bool      `json:"overflow,omitempty"`
+	Waiting  int       `json:"waiting"`
+	InFlight int       `json:"in_flight"`
+	Slots    int       `json:"max_in_flight,omitempty"`
+	Breakers []gate    `json:"breakers,omitempty"`
+	Budgets  []budget  `json:"budgets,omitempty"`
+	Pauses   []pause   `json:"pauses,omitempty"`
+	Learned  []learned `json:"learned,omitempty"`
+
+	Gate                                               string  `json:"-"` // what the worst of its breakers is; empty without any
+	Line                                               picture `json:"-"`
+	MoreBreakers, MoreBudgets, MorePauses, MoreLearned int     `json:"-"` // that the page does not show
+}
+
+// Title is the host, or what it stands for.
+func (h host) Title() string {
+	switch {
+	case h.Overflow:
+		return "other hosts of " + h.Policy
+	case h.Host == "":
+		return "all hosts of " + h.Policy
+	default:
+		return h.Host
+	}
+}
+
+// Full says that all slots are taken.
+func (h host) Full() bool { return h.Slots > 0 && h.InFlight >= h.Slots }
+
+// Held says that not all of its requests may start.
+func (h host) Held() bool { return len(h.Pauses) > 0 || h.Down() }
+
+// Down says that a breaker is not closed.
+func (h host) Down() bool { return h.Gate != "" && h.Gate != breaker.Closed.String() }
+
+// Busy says that something is going on, or was in the last minutes.
+func (h host) Busy() bool { return h.Held() || h.Line.Most > 0 }
+
+// A gate is the breaker of one host.
+type gate struct {
+	Host       string `json:"host"`
+	State      string `json:"state"`
+	RetryAfter span   `json:"retry_after_seconds"`
+	Err        string `json:"error,omitempty"`
+}
+
+// A budget is what is left under one rule and key.
+type budget struct {
+	Rule      string `json:"rule"`
+	Key       string `json:"key_digest,omitempty"`
+	Limit     string `json:"limit"`
+	Most      count  `json:"most"`
+	Remaining count  `json:"remaining"`
+}
+
+// Debt is how much of it is overspent, else zero or less.
+func (b budget) Debt() count { return -b.Remaining }
+
+// Fill is the part of it that is left, from 0 to 100.
+func (b budget) Fill() int64 { return fill(b.Remaining, b.Most) }
+
+// A pause is until when nobody of those concerned starts, and why.
+type pause struct {
+	Rule   string `json:"rule,omitempty"`
+	Key    string `json:"key_digest,omitempty"`
+	Left   span   `json:"left_seconds"`
+	Source string `json:"source,omitempty"`
+	// Following fields are known where a Recent has seen the answer.
+	Status int    `json:"status,omitempty"`
+	From   string `json:"from,omitempty"`
+	Ago    span   `json:"ago_seconds,omitempty"`
+	Cut    bool   `json:"cut,omitempty"`
+}
+
+// A learned is what the server has announced of one limit.
+type learned struct {
+	Rule      string `json:"rule"`
+	Key       string `json:"key_digest,omitempty"`
+	Source    string `json:"source"`
+	Limit     count  `json:"limit,omitempty"`
+	Window    span   `json:"window_seconds,omitempty"`
+	Remaining count  `json:"remaining"`
+	Reset     span   `json:"reset_seconds"`
+	Age       span   `json:"age_seconds"`
+	Drift     count  `json:"drift"`
+}
+
+// Fill is as for a budget.
+func (l learned) Fill() int64 { return fill(l.Remaining, l.Limit) }
+
+// Unbounded says that nothing is known to hold anybody up.
+func (l learned) Unbounded() bool { return l.Remaining == math.MaxInt64 }
+
+// A refusal is requests that were told no for one reason.
+type refusal struct {
+	Policy     string `json:"policy"`
+	Host       string `json:"host"`
+	Rule       string `json:"rule,omitempty"`
+	Key        string `json:"key_digest,omitempty"`
+	Reason     string `json:"reason"`
+	RetryAfter span   `json:"retry_after_seconds"`
+	AtLeast    bool   `json:"at_least,omitempty"`
+	Count      int    `json:"count"`
+	First      span   `json:"first_seconds_ago"`
+	Last       span   `json:"last_seconds_ago"`
+}
+
+// Never says that waiting longer would not have helped.
+func (r refusal) Never() bool { return time.Duration(r.RetryAfter) == limiter.Never }
+
+func fill(left, most count) int64 {
+	if most <= 0 {
+		return 0
+	}
+	return int64(math.Round(100 * float64(min(max(left, 0), most)) / float64(most)))
+}
+
+// newView returns the policies and hosts whose name contains q. For the page it
+// leaves out what is too much to look at.
+func newView(s sight, q string, forPage bool) view {
+	v := view{At: s.at.UTC(), Hosts: []host{}, Refusals: []refusal{}, Observed: s.observed}
+	wanted := func(policy, host string) bool {
+		return strings.Contains(strings.ToLower(policy), strings.ToLower(q)) || strings.Contains(host, strings.ToLower(q))
+	}
+	var all []headway.HostStatus
+	for _, h := range s.hosts {
+		if !wanted(h.Policy, h.Host) {
+			continue
+		}
+		all = append(all, h)
+		v.Total.Hosts++
+		v.Total.Waiting += h.Waiting
+		v.Total.InFlight += h.InFlight
+		if len(h.Pauses) > 0 {
+			v.Total.Paused++
+		}
+		if worst(h) > breaker.Closed {
+			v.Total.Open++
+		}
+	}
+	if forPage {
+		all, v.MoreHosts = mostOf(all, maxHosts, func(a, b headway.HostStatus) int {
+			return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(len(b.Pauses), len(a.Pauses)), cmp.Compare(worst(b), worst(a)), cmp.Compare(b.InFlight, a.InFlight))
+		})
+	}
+	for _, h := range all {
+		v.Hosts = append(v.Hosts, newHost(h, s, forPage))
+	}
+	if forPage { // what is going on comes first, each part in order of names
+		slices.SortStableFunc(v.Hosts, func(a, b host) int {
+			switch {
+			case a.Busy() == b.Busy():
+				return 0
+			case a.Busy():
+				return -1
+			default:
+				return 1
+			}
+		})
+	}
+	for _, r := range s.refusals {
+		if e := r.event; wanted(e.Policy, e.Host) {
+			v.Refusals = append(v.Refusals, refusal{
+				Policy: e.Policy, Host: e.Host, Rule: e.Rule, Key: e.KeyDigest, Reason: reason(e),
+				RetryAfter: span(e.RetryAfter), AtLeast: e.AtLeast, Count: r.count,
+				First: span(s.at.Sub(r.first)), Last: span(s.at.Sub(r.last)),
+			})
+		}
+	}
+	return v
+}
+
+func newHost(s headway.HostStatus, all sight, forPage bool) host {
+	h := host{Policy: s.Policy, Host: s.Host, Overflow: s.Overflow, Waiting: s.Waiting, InFlight: s.InFlight, Slots: s.MaxInFlight}
+	gates, rules, pauses, heard := s.Breakers, s.Rules, s.Pauses, s.Learned
+	if len(gates) > 0 {
+		h.Gate = worst(s).String()
+	}
+	if forPage {
+		gates, h.MoreBreakers = mostOf(slices.DeleteFunc(slices.Clone(gates), func(b headway.BreakerStatus) bool { return b.State == breaker.Closed }),
+			maxRows, func(a, b headway.BreakerStatus) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
+		h.Line = all.history.draw(place{s.Policy, s.Host}, all.at)
+		rules, h.MoreBudgets = mostOf(rules, maxRows, func(a, b headway.RuleStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
+		pauses, h.MorePauses = mostOf(pauses, maxRows, func(a, b headway.PauseStatus) int { return cmp.Compare(b.Left, a.Left) })
+		heard, h.MoreLearned = mostOf(heard, maxRows, func(a, b headway.LearnedStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
+	}
+	for _, b := range gates {
+		row := gate{Host: b.Host, State: b.State.String(), RetryAfter: span(b.RetryAfter)}
+		if b.Err != nil {
+			row.Err = b.Err.Error()
+		}
+		h.Breakers = append(h.Breakers, row)
+	}
+	for _, r := range rules {
+		h.Budgets = append(h.Budgets, budget{
+			Rule: r.Rule, Key: r.KeyDigest, Limit: r.Limit.String(), Most: count(most(r.Limit)), Remaining: count(r.Remaining),
+		})
+	}
+	for _, p := range pauses {
+		h.Pauses = append(h.Pauses, newPause(s, p, all))
+	}
+	for _, l := range heard {
+		h.Learned = append(h.Learned, learned{
+			Rule: l.Rule, Key: l.KeyDigest, Source: l.Source, Limit: count(l.Limit), Window: span(l.Window),
+			Remaining: count(l.Remaining), Reset: span(l.Reset), Age: span(l.Age), Drift: count(l.Drift),
+		})
+	}
+	return h
+}
+
+// worst returns the state that lets the least through of a host's breakers.
+func worst(h headway.HostStatus) breaker.State {
+	state := breaker.Closed
+	for _, b := range h.Breakers {
+		if b.State == breaker.Open || state == breaker.Closed {
+			state = b.State
+		}
+	}
+	return state
+}
+
+// reason says why a request was refused.
+func reason(e headway.Event) string {
+	if e.Kind == headway.EventOpenRefused {
+		return "breaker"
+	}
+	return e.Reason.String()
+}
+
+// newPause adds to a pause which answer raised it, where that is known.
+func newPause(s headway.HostStatus, p headway.PauseStatus, all sight) pause {
+	row := pause{Rule: p.Rule, Key: p.KeyDigest, Left: span(p.Left), Source: p.Source}
+	for _, h := range all.pauses {
+		// A status without a host is of a policy whose hosts share all, or of those
+		// that share an overflow entry.
+		e := h.event
+		if e.Policy == s.Policy && (e.Host == s.Host || s.Host == "") && e.Rule == p.Rule && e.KeyDigest == p.KeyDigest {
+			row.Status, row.From, row.Ago, row.Cut = e.Status, e.Host, span(all.at.Sub(h.last)), e.Cut
+			break
+		}
+	}
+	return row
+}
+
+// most is what a full budget holds.
+func most(l limiter.Limit) int64 {
+	if l.Law == limiter.Bucket && l.Burst > 0 {
+		return l.Burst
+	}
+	return l.N
+}
+
+// mostOf returns the n of list that come first by less, in the order of list, and
+// how many are left out.
+func mostOf[T any](list []T, n int, less func(a, b T) int) ([]T, int) {
+	if len(list) <= n {
+		return list, 0
+	}
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return less(list[a], list[b]) })
+	order = order[:n]
+	slices.Sort(order)
+	first := make([]T, n)
+	for i, j := range order {
+		first[i] = list[j]
+	}
+	return first, len(list) - n
+}
