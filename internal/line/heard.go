@@ -516,11 +516,11 @@ func (l *Line) startHeard(budgets []*Budget, now law.Time) bool {
 func (l *Line) undoHeard(budgets []*Budget, count bool, at time.Duration) {
 	now := l.lock()
 	defer l.unlock()
-	if l.heard == nil {
-		return
-	}
 	if count {
 		l.count1(budgets, -1)
+	}
+	if l.heard == nil {
+		return
 	}
 	l.heedAll(budgets, func(b *Budget) {
 		b.state.Give(int64(at), 1, false)
