@@ -47,6 +47,9 @@ func (v *visit) identify(r *rule, key string) {
 
 // label is the digests of the keys that are the identity.
 func (v *visit) label() string {
+	if v.claims.n == 1 {
+		return v.t.digestOf(v.claims.few[0].key)
+	}
 	var b strings.Builder
 	for _, c := range v.claims.all() {
 		if c.key != "" {
@@ -236,7 +239,7 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 	})
 	if err == nil && v.t.observer != nil {
 		if e.Rule == "" {
-			e.Rule = learnedName(l.Name)
+			e.Rule = v.t.learned.text(l.Name, learnedName)
 		}
 		v.tell(ctx, e)
 	}

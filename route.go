@@ -140,7 +140,7 @@ func (t *Transport) remember(r *route, s *site) {
 	}
 	c := &cached{route: *r}
 	c.site, c.budgets = s, nil
-	uniform := t.observer == nil
+	uniform := true
 	for i := 0; uniform && i < len(r.policy.rules); i++ {
 		uniform = r.policy.rules[i].uniform()
 	}

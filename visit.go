@@ -78,7 +78,7 @@ type claim struct {
 }
 
 // match finds the rules that apply, and asks them for key and cost.
-func (v *visit) match(call Call) error {
+func (v *visit) match(call Call) *KeyError {
 	target := targetOf(v.req)
 	for i := range v.policy.rules {
 		r := &v.policy.rules[i]
@@ -139,14 +139,15 @@ func (v *visit) open(ctx context.Context) {
 // run takes the request through the line and sends it.
 func (v *visit) run(call Call) (resp *http.Response, err error) {
 	defer v.finish()
+	ctx := v.req.Context()
 	if err := v.match(call); err != nil {
+		v.tell(ctx, Event{Kind: EventNoKey, Rule: err.Rule})
 		return nil, err
 	}
-	ctx := v.req.Context()
 	refusal, err := v.enter(ctx, v.maxWait(call), false)
 	switch {
 	case err != nil:
-		v.tell(ctx, Event{Kind: EventCanceled})
+		v.tell(ctx, Event{Kind: EventCanceled, Wait: v.grant.Waited})
 		return nil, err
 	case refusal != nil:
 		refused := v.refused(ctx, refusal)
@@ -155,7 +156,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 		}
 		return nil, refused
 	case ctx.Err() != nil: // ended between the start and here
-		v.tell(ctx, Event{Kind: EventCanceled})
+		v.tell(ctx, Event{Kind: EventCanceled, Wait: v.grant.Waited})
 		return nil, ctx.Err()
 	}
 	// It hands over before it tells: an observer holds nobody else up.
@@ -205,7 +206,7 @@ func lineWait(d time.Duration) time.Duration {
 func (v *visit) refused(ctx context.Context, r *line.Refusal) *ThrottledError {
 	refused := v.throttled(r)
 	v.tell(ctx, Event{
-		Kind: EventRefused, Rule: refused.Rule, KeyDigest: refused.KeyDigest,
+		Kind: EventRefused, Rule: refused.Rule, KeyDigest: refused.KeyDigest, Wait: v.grant.Waited,
 		Reason: refused.Reason, RetryAfter: refused.RetryAfter, AtLeast: refused.AtLeast,
 	})
 	return refused
@@ -250,17 +251,15 @@ func (v *visit) tellStart(ctx context.Context) {
 	if v.t.observer == nil {
 		return
 	}
-	e := Event{Kind: EventStart, Wait: v.grant.Waited}
+	e := Event{Kind: EventStart, Policy: v.policy.name, Host: v.name, Attempt: AttemptFrom(ctx), Wait: v.grant.Waited}
 	for _, c := range v.claims.all() {
-		if left := v.site.line.Remaining(c.budget); e.Rule == "" || left < e.Remaining {
-			e.Rule, e.KeyDigest, e.Cost, e.Remaining = c.rule.name, v.t.digestOf(c.key), c.cost, left
-		}
+		v.t.took(ctx, &e, c.rule.name, c.key, c.cost, v.site.line.Remaining(c.budget))
 	}
-	v.tell(ctx, e)
+	v.t.observe(ctx, e)
 }
 
 func (v *visit) tell(ctx context.Context, e Event) {
-	e.Policy, e.Host = v.policy.name, v.name
+	e.Policy, e.Host, e.Attempt = v.policy.name, v.name, AttemptFrom(ctx)
 	v.t.observe(ctx, e)
 }
 

@@ -76,7 +76,7 @@ type waiter struct {
 	arrived      law.Time
 	at           law.Time    // the planned start
 	by           law.Time    // the last instant at which it may start
-	start        law.Time    // when it did
+	start        law.Time    // when it did, or was refused
 	timer        *time.Timer // ends the wait where its end cannot be known beforehand
 	refusal      *Refusal
 	ready        chan struct{}
@@ -93,11 +93,10 @@ func (w *waiter) wait(ctx context.Context, l *Line) (Grant, []Need, *Refusal, er
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
-		l.leave(w)
-		return Grant{}, nil, nil, ctx.Err()
+		return Grant{Waited: l.leave(w)}, nil, nil, ctx.Err()
 	}
 	if w.state == refused {
-		return Grant{}, nil, w.refusal, nil
+		return Grant{Waited: time.Duration(w.start - w.arrived)}, nil, w.refusal, nil
 	}
 	return Grant{
 		At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived),
@@ -105,8 +104,9 @@ func (w *waiter) wait(ctx context.Context, l *Line) (Grant, []Need, *Refusal, er
 	}, w.needs, nil, nil
 }
 
-// leave takes w out of the line, or gives back what it has got.
-func (l *Line) leave(w *waiter) {
+// leave takes w out of the line, or gives back what it has got. It returns how
+// long w has waited.
+func (l *Line) leave(w *waiter) time.Duration {
 	now := l.lock()
 	defer l.unlock()
 	switch w.state {
@@ -120,6 +120,7 @@ func (l *Line) leave(w *waiter) {
 		}
 		l.giveBack(w.needs, w.start, w.slot, now)
 	}
+	return time.Duration(now - w.arrived)
 }
 
 // expire refuses w when its wait budget ends, if by then it has not started.
@@ -143,7 +144,7 @@ func (l *Line) expire(w *waiter) {
 // refuse tells w that it can no longer start in time.
 func (l *Line) refuse(w *waiter, p foresight, now law.Time) {
 	w.refusal = p.refusal(w.needs, now, w.byDeadline)
-	w.state = refused
+	w.state, w.start = refused, now
 	w.ready <- struct{}{}
 }
 
