@@ -211,7 +211,7 @@ func otelLoopback(name, about string, setup func() telemetry, least float64) row
 		return func(base http.RoundTripper) http.RoundTripper {
 			t := setup()
 			rt := over(t)(base)
-			if _, records := t.tracers.(*sdktrace.TracerProvider); records {
+			if name == "sampled" {
 				rt = t.traced(rt)
 			}
 			return rt
@@ -219,7 +219,7 @@ func otelLoopback(name, about string, setup func() telemetry, least float64) row
 	}
 	return row{
 		name: "otel/loopback/" + name, procs: 2, most: 8,
-		about: "The calls of the row loopback, with " + about + ". Callers of Headway and otelhttp have a span of their own where there is a tracer.",
+		about: "The calls of the row loopback, with " + about + ". Where spans are sampled, the callers of all but the bare one have a span of their own.",
 		metrics: []metric{
 			{name: "p50 µs", digits: 1, ratio: true}, {name: "p99 µs", digits: 1, aside: true},
 			{name: "per s", more: true, ratio: true},

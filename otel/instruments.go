@@ -84,8 +84,15 @@ func (in *instruments) make(p metric.MeterProvider, report metric.Callback) erro
 // report tells o of everything.
 func (c *counts) report(_ context.Context, o metric.Observer) error {
 	c.mu.Lock()
+	all := c.transportsLocked()
+	c.mu.Unlock()
+	var now []headway.HostStatus
+	for _, t := range all {
+		now = append(now, t.Snapshot()...)
+	}
+	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reportNow(o)
+	c.reportNow(o, now)
 	for _, h := range c.hosts {
 		c.reportHost(o, h)
 	}
@@ -140,22 +147,21 @@ type level struct {
 
 // reportNow tells o of what is now. Series that several Transports have in common,
 // or several keys, are one number.
-func (c *counts) reportNow(o metric.Observer) {
+func (c *counts) reportNow(o metric.Observer, now []headway.HostStatus) {
 	levels := map[*host]*level{}
-	for _, t := range c.transportsLocked() {
-		for _, s := range t.Snapshot() {
-			name := s.Host
-			if s.Overflow {
-				name = other
-			}
-			h := c.hostLocked(s.Policy, name)
-			l := levels[h]
-			if l == nil {
-				l = &level{remaining: map[*rule]int64{}}
-				levels[h] = l
-			}
-			l.add(h, &s)
+	for i := range now {
+		s := &now[i]
+		name := s.Host
+		if s.Overflow {
+			name = other
 		}
+		h := c.hostLocked(s.Policy, name)
+		l := levels[h]
+		if l == nil {
+			l = &level{remaining: map[*rule]int64{}}
+			levels[h] = l
+		}
+		l.add(h, s)
 	}
 	for h, l := range levels {
 		o.ObserveInt64(c.waiting, l.waiting, h.observe...)
