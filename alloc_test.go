@@ -1,6 +1,7 @@
 package headway_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -81,16 +82,21 @@ func TestAllocNothing(t *testing.T) {
 			if tc.says != nil {
 				resp.Header = tc.says
 			}
-			tr := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) { return resp, nil }), headway.Config{Policies: []headway.Policy{tc.policy}})
-			n := testing.AllocsPerRun(2000, func() {
-				if _, err := tr.RoundTrip(req); err != nil {
-					t.Error(err)
+			var tr *headway.Transport
+			for what, observer := range map[string]headway.Observer{"an": headway.ObserverFunc(func(context.Context, headway.Event) {}), "no": nil} {
+				tr = newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) { return resp, nil }), headway.Config{
+					Policies: []headway.Policy{tc.policy}, Observer: observer,
+				})
+				n := testing.AllocsPerRun(2000, func() {
+					if _, err := tr.RoundTrip(req); err != nil {
+						t.Error(err)
+					}
+				})
+				if n > 0 {
+					t.Errorf("RoundTrip with %s observer: got %v allocations, want none", what, n)
 				}
-			})
-			if n > 0 {
-				t.Errorf("RoundTrip: got %v allocations, want none", n)
 			}
-			n = testing.AllocsPerRun(2000, func() {
+			n := testing.AllocsPerRun(2000, func() {
 				if _, err := tr.Delay(req); err != nil {
 					t.Error(err)
 				}

@@ -46,6 +46,9 @@ func (v *visit) identify(r *rule, key string) {
 
 // label is the digests of the keys that are the identity.
 func (v *visit) label() string {
+	if v.claims.n == 1 {
+		return v.t.digestOf(v.claims.few[0].key)
+	}
 	var b strings.Builder
 	for _, c := range v.claims.all() {
 		if c.key != "" {
@@ -77,7 +80,7 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 			flying = false
 			r.site.line.Arrived(r.budgets)
 		}
-		if read(r.reader, resp, &s) && (s.Throttled || !r.learn(at, &s, &flying)) {
+		if read(r.reader, resp, &s) && (s.Throttled || t.observer != nil || !r.learn(at, &s, &flying)) {
 			if flying {
 				flying = false
 				r.site.line.Arrived(r.budgets)
@@ -265,7 +268,7 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 	})
 	if err == nil && v.t.observer != nil {
 		if e.Rule == "" {
-			e.Rule = learnedName(l.Name)
+			e.Rule = v.t.learned.text(l.Name, learnedName)
 		}
 		v.tell(ctx, e)
 	}

@@ -19,6 +19,16 @@ type Observer interface {
 	Observe(context.Context, Event)
 }
 
+// A Watcher is an Observer that is shown every Transport that it is the observer
+// of, by NewTransport. It is for what no event tells, such as how many wait now:
+// Transport.Snapshot does. It should keep no more than a weak pointer, so that a
+// Transport that is out of use can be garbage.
+type Watcher interface {
+	Observer
+	// Watch is shown a Transport, once.
+	Watch(*Transport)
+}
+
 // An ObserverFunc is a function that is an Observer.
 type ObserverFunc func(context.Context, Event)
 
@@ -56,11 +66,19 @@ const (
 	EventHalfOpen
 	// EventClosed: the breaker of a host has closed.
 	EventClosed
+	// EventTake: a request that is about to be sent took units under one more
+	// rule than its EventStart names. It comes before that.
+	EventTake
+	// EventNoKey: a rule could not tell whose budget a request uses, or its cost;
+	// it got a *KeyError.
+	EventNoKey
+	// EventSettle: what a request has cost under a rule was corrected.
+	EventSettle
 )
 
 var eventKinds = [...]string{
 	"", "start", "refused", "canceled", "spend", "pause", "learned", "malformed", "overflow",
-	"open_refused", "open", "half_open", "closed",
+	"open_refused", "open", "half_open", "closed", "take", "no_key", "settle",
 }
 
 // String returns the kind as one lower-case word.
@@ -87,11 +105,12 @@ type Event struct {
 	// Attempt says which attempt of its call the request is: see AttemptFrom.
 	Attempt int
 	// Cost is the units that were taken, or would have been; negative when a
-	// spend gave units back.
+	// spend gave units back. For EventSettle it is how many more than before.
 	Cost int64
 	// Remaining is the units that the rule has left after it; negative in debt.
 	Remaining int64
-	// Wait is the time that the request stood in line.
+	// Wait is the time that the request stood in line until it started, was
+	// refused or gave up.
 	Wait time.Duration
 	// Reason says why a request was refused.
 	Reason limiter.Reason

@@ -13,7 +13,8 @@ func TestEventKindString(t *testing.T) {
 		headway.EventSpend: "spend", headway.EventPause: "pause", headway.EventLearned: "learned",
 		headway.EventMalformed: "malformed", headway.EventOverflow: "overflow",
 		headway.EventOpenRefused: "open_refused", headway.EventOpen: "open", headway.EventHalfOpen: "half_open",
-		headway.EventClosed: "closed", headway.EventClosed + 1: "unknown",
+		headway.EventClosed: "closed", headway.EventTake: "take", headway.EventNoKey: "no_key",
+		headway.EventSettle: "settle", headway.EventSettle + 1: "unknown",
 	} {
 		if got := kind.String(); got != want {
 			t.Errorf("%d: got %q, want %q", kind, got, want)

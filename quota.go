@@ -104,7 +104,7 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, CallFrom(ctx))), true)
 	switch {
 	case err != nil:
-		v.tell(ctx, Event{Kind: EventCanceled, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n})
+		v.tell(ctx, Event{Kind: EventCanceled, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Wait: v.grant.Waited})
 		return err
 	case refusal != nil:
 		return v.refused(ctx, refusal)

@@ -117,7 +117,13 @@ func TestS13_KeysArePrivate(t *testing.T) {
 				texts = append(texts, string(text), fmt.Sprint(p.resp.Header))
 			}
 		}
-		note(s.send("", a))
+		first := s.send("", a)
+		note(first)
+		for _, cost := range []int64{2, 1} {
+			if err := headway.Settle(first.resp, "by call", cost); err != nil {
+				s.Error(err)
+			}
+		}
 		note(s.send("", a)) // refused
 		costly := a
 		costly.call.Cost = 6
@@ -171,7 +177,7 @@ func TestS13_KeysArePrivate(t *testing.T) {
 				s.Errorf("the key stands in %s", text)
 			}
 		}
-		for k := headway.EventStart; k <= headway.EventClosed; k++ {
+		for k := headway.EventStart; k <= headway.EventSettle; k++ {
 			if !kinds[k] {
 				s.Errorf("no event %v has been looked at", k)
 			}

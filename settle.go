@@ -1,6 +1,7 @@
 package headway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -98,7 +99,7 @@ func (s *settlement) fromHeaders(resp *http.Response) {
 	for i := range s.items {
 		if r := s.items[i].rule; r.settle != nil {
 			if cost, ok := r.settle(resp); ok && cost >= 0 {
-				s.correct(&s.items[i], cost)
+				s.tell(s.correct(&s.items[i], cost))
 			}
 		}
 	}
@@ -106,18 +107,30 @@ func (s *settlement) fromHeaders(resp *http.Response) {
 
 func (s *settlement) settle(rule string, cost int64) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i := range s.items {
 		if s.items[i].rule.name == rule {
-			s.correct(&s.items[i], cost)
+			e := s.correct(&s.items[i], cost)
+			s.mu.Unlock()
+			s.tell(e)
 			return nil
 		}
 	}
+	s.mu.Unlock()
 	return fmt.Errorf("headway: settle: no rule %q of policy %q that matched this request has a cost to settle", rule, s.policy.name)
 }
 
-func (s *settlement) correct(i *settleItem, cost int64) {
+// tell tells of a correction that has changed something. No lock is held.
+func (s *settlement) tell(e Event) {
+	if e.Cost != 0 {
+		s.t.observe(context.Background(), e)
+	}
+}
+
+// correct makes cost what the request has taken under a rule, and returns the
+// event that tells of it.
+func (s *settlement) correct(i *settleItem, cost int64) Event {
 	more := cost - i.cost
+	e := Event{Kind: EventSettle, Policy: s.policy.name, Host: s.host, Rule: i.rule.name, Cost: more}
 	i.cost = cost
 	for more < 0 {
 		p := &i.parts[len(i.parts)-1]
@@ -138,4 +151,9 @@ func (s *settlement) correct(i *settleItem, cost int64) {
 			break
 		}
 	}
+	if s.t.observer != nil {
+		last := &i.parts[len(i.parts)-1]
+		e.KeyDigest, e.Remaining = s.t.digestOf(i.key), last.line.Remaining(last.budget)
+	}
+	return e
 }

@@ -19,9 +19,12 @@ type HostStatus struct {
 	Host string
 	// Overflow says that it is that entry.
 	Overflow bool
-	// Waiting is how many requests are in line, InFlight how many in-flight
-	// slots are taken; always 0 without MaxInFlight.
-	Waiting, InFlight int
+	// Waiting is how many requests are in line.
+	Waiting int
+	// InFlight is how many requests are in flight: until their body is closed
+	// under MaxInFlight, else until their headers are in. It is 0 without
+	// MaxInFlight where the policy does not listen to answers.
+	InFlight int
 	// MaxInFlight is the policy's; zero is no cap.
 	MaxInFlight int
 	// Rules are the budgets in use, by rule and digest.
@@ -205,5 +208,8 @@ func (t *Transport) digestOf(key string) string {
 	if key == "" {
 		return ""
 	}
-	return t.digests.digest(key)
+	if t.observer == nil {
+		return t.digests.digest(key)
+	}
+	return t.known.text(key, t.digests.digest)
 }

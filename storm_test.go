@@ -476,9 +476,11 @@ func TestEvents(t *testing.T) {
 			got = append(got, fmt.Sprintf("%v %s %s %s cost %d left %d wait %v %v %v", e.Kind, e.Policy, e.Host, e.Rule, e.Cost, e.Remaining, e.Wait, e.Reason, e.RetryAfter))
 		}
 		want := []string{
+			"take p api.test hour cost 2 left 7 wait 0s unknown 0s",
 			"start p api.test 2/1m cost 2 left 0 wait 0s unknown 0s",
 			"refused p api.test 2/1m cost 0 left 0 wait 0s limit 1m0s",
-			"canceled p api.test  cost 0 left 0 wait 0s unknown 0s",
+			"canceled p api.test  cost 0 left 0 wait 1s unknown 0s",
+			"take p api.test hour cost 1 left 6 wait 0s unknown 0s",
 			"start p api.test 2/1m cost 1 left 1 wait 1m0s unknown 0s",
 		}
 		if !slices.Equal(got, want) {

@@ -38,6 +38,8 @@ type Transport struct {
 	base     http.RoundTripper
 	observer Observer
 	digests  digester
+	known    memo // digests, where there is an observer
+	learned  memo // names of what was learned
 	table    table
 	routes   routes
 
@@ -63,6 +65,9 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 		return nil, err
 	}
 	t.config.Store(compile(cfg.Policies, nil))
+	if w, ok := t.observer.(Watcher); ok {
+		w.Watch(t)
+	}
 	return t, nil
 }
 
@@ -99,6 +104,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && call == (Call{}) && ctx.Err() == nil {
 		if at, pass, ok := r.start(ctx); ok { // most requests: nothing to wait for
+			if t.observer != nil {
+				t.tellStart(r, req, at)
+			}
 			if !r.policy.listens && r.gate == nil {
 				return oneOf(t.base.RoundTrip(req))
 			}
@@ -161,6 +169,45 @@ func (t *Transport) MaxWait(req *http.Request) (time.Duration, error) {
 		return 0, err
 	}
 	return v.maxWait(req.Context(), call), nil
+}
+
+// tellStart tells of a request that has taken a unit of each of the route's
+// budgets at an instant. If the observer panics, it has not.
+func (t *Transport) tellStart(r *route, req *http.Request, at time.Duration) {
+	told := false
+	defer func() {
+		if !told {
+			r.site.line.Undo(r.budgets, r.policy.listens, at)
+			if req.Body != nil {
+				req.Body.Close()
+			}
+		}
+	}()
+	ctx := req.Context()
+	e := Event{Kind: EventStart, Policy: r.policy.name, Host: r.name, Attempt: AttemptFrom(ctx)}
+	for i, b := range r.budgets {
+		t.took(ctx, &e, r.policy.rules[i].name, "", 1, r.site.line.Remaining(b))
+	}
+	t.observe(ctx, e)
+	told = true
+}
+
+// took notes in e, an EventStart, what the request took under one more rule. Of
+// the rule with the fewest units left e tells; it tells of the others here.
+func (t *Transport) took(ctx context.Context, e *Event, rule, key string, cost, left int64) {
+	digest := t.digestOf(key)
+	tightest := e.Rule == "" || left < e.Remaining
+	if e.Rule != "" {
+		other := *e
+		if !tightest {
+			other.Rule, other.KeyDigest, other.Cost, other.Remaining = rule, digest, cost, left
+		}
+		other.Kind, other.Wait = EventTake, 0
+		t.observe(ctx, other)
+	}
+	if tightest {
+		e.Rule, e.KeyDigest, e.Cost, e.Remaining = rule, digest, cost, left
+	}
 }
 
 // observe tells the observer, if there is one.

@@ -82,7 +82,7 @@ type claim struct {
 }
 
 // match finds the rules that apply, and asks them for key and cost.
-func (v *visit) match(call Call) error {
+func (v *visit) match(call Call) *KeyError {
 	target := targetOf(v.req)
 	a := attempt.From(v.req.Context())
 	for i := range v.policy.rules {
@@ -168,14 +168,15 @@ func (v *visit) openBudgets(ctx context.Context) {
 // run takes the request through the line and sends it.
 func (v *visit) run(call Call) (resp *http.Response, err error) {
 	defer v.finish()
+	ctx := v.req.Context()
 	if err := v.match(call); err != nil {
+		v.tell(ctx, Event{Kind: EventNoKey, Rule: err.Rule})
 		return nil, err
 	}
-	ctx := v.req.Context()
 	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, call)), false)
 	switch {
 	case err != nil:
-		v.tell(ctx, Event{Kind: EventCanceled})
+		v.tell(ctx, Event{Kind: EventCanceled, Wait: v.grant.Waited})
 		return nil, err
 	case refusal != nil:
 		refused := v.refused(ctx, refusal)
@@ -184,7 +185,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 		}
 		return nil, refused
 	case ctx.Err() != nil: // ended between the start and here
-		v.tell(ctx, Event{Kind: EventCanceled})
+		v.tell(ctx, Event{Kind: EventCanceled, Wait: v.grant.Waited})
 		return nil, ctx.Err()
 	}
 	// It hands over before it tells: an observer holds nobody else up.
@@ -256,7 +257,7 @@ func (v *visit) refused(ctx context.Context, r *line.Refusal) refusalError {
 	}
 	refused := v.throttled(r)
 	v.tell(ctx, Event{
-		Kind: EventRefused, Rule: refused.Rule, KeyDigest: refused.KeyDigest,
+		Kind: EventRefused, Rule: refused.Rule, KeyDigest: refused.KeyDigest, Wait: v.grant.Waited,
 		Reason: refused.Reason, RetryAfter: refused.RetryAfter, AtLeast: refused.AtLeast,
 	})
 	return refused
@@ -301,13 +302,11 @@ func (v *visit) tellStart(ctx context.Context) {
 	if v.t.observer == nil {
 		return
 	}
-	e := Event{Kind: EventStart, Wait: v.grant.Waited}
+	e := Event{Kind: EventStart, Policy: v.policy.name, Host: v.name, Attempt: AttemptFrom(ctx), Wait: v.grant.Waited}
 	for _, c := range v.claims.all() {
-		if left := v.site.line.Remaining(c.budget); e.Rule == "" || left < e.Remaining {
-			e.Rule, e.KeyDigest, e.Cost, e.Remaining = c.rule.name, v.t.digestOf(c.key), c.cost, left
-		}
+		v.t.took(ctx, &e, c.rule.name, c.key, c.cost, v.site.line.Remaining(c.budget))
 	}
-	v.tell(ctx, e)
+	v.t.observe(ctx, e)
 }
 
 func (v *visit) tell(ctx context.Context, e Event) {

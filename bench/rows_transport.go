@@ -144,6 +144,8 @@ func trips(over func(base http.RoundTripper) http.RoundTripper) func() operation
 
 var ampleBucket = limiter.Limit{N: ample, Per: time.Second, Law: limiter.Bucket}
 
+var ampleForAll = []headway.Policy{{Hosts: []string{"*"}, Limits: []limiter.Limit{ampleBucket}}}
+
 func transportRows() []row {
 	const hand = "hand-written: x/time/rate and gobreaker per host"
 	const guardedName = "Headway, one Bucket and a breaker, not listening"

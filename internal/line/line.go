@@ -125,10 +125,10 @@ type Ask struct {
 // and Cancel must follow. Cancel and Answered take the needs that Enter returned.
 type Grant struct {
 	At     time.Duration // the start, since the line's epoch
-	Waited time.Duration
-	Slot   bool // it holds an in-flight slot until Release
-	Pass   Pass // of its gate
-	Count  bool // it is in flight until Answered
+	Waited time.Duration // also where there was no start
+	Slot   bool          // it holds an in-flight slot until Release
+	Pass   Pass          // of its gate
+	Count  bool          // it is in flight until Answered
 	who    uint64
 	w      *waiter
 }
@@ -549,12 +549,13 @@ func (l *Line) Waiting() (waiting, inFlight int) {
 	return l.waiting, l.inFlight
 }
 
-// Status is Waiting and the Remaining of each of budgets, at one instant.
+// Status returns how many wait and how many are in flight, by slots and by those
+// that Ask.Count counts, and the Remaining of each of budgets, at one instant.
 func (l *Line) Status(budgets []*Budget) (waiting, inFlight int, left []int64) {
 	now := l.lock()
 	defer l.unlock()
 	for _, b := range budgets {
 		left = append(left, b.remaining(now))
 	}
-	return l.waiting, l.inFlight, left
+	return l.waiting, max(l.inFlight, int(l.flying)), left
 }

@@ -80,7 +80,7 @@ type waiter struct {
 	arrived      law.Time
 	at           law.Time    // the planned start
 	by           law.Time    // the last instant at which it may start
-	start        law.Time    // when it did
+	start        law.Time    // when it did, or was refused
 	timer        *time.Timer // ends the wait where its end cannot be known beforehand
 	refusal      *Refusal
 	ready        chan struct{}
@@ -97,11 +97,10 @@ func (w *waiter) wait(ctx context.Context, l *Line) (Grant, []Need, *Refusal, er
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
-		l.leave(w)
-		return Grant{}, nil, nil, ctx.Err()
+		return Grant{Waited: l.leave(w)}, nil, nil, ctx.Err()
 	}
 	if w.state == refused {
-		return Grant{}, nil, w.refusal, nil
+		return Grant{Waited: time.Duration(w.start - w.arrived)}, nil, w.refusal, nil
 	}
 	return Grant{
 		At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived),
@@ -109,8 +108,9 @@ func (w *waiter) wait(ctx context.Context, l *Line) (Grant, []Need, *Refusal, er
 	}, w.needs, nil, nil
 }
 
-// leave takes w out of the line, or gives back what it has got.
-func (l *Line) leave(w *waiter) {
+// leave takes w out of the line, or gives back what it has got. It returns how
+// long w has waited.
+func (l *Line) leave(w *waiter) time.Duration {
 	now := l.lock()
 	defer l.unlock()
 	switch w.state {
@@ -124,6 +124,7 @@ func (l *Line) leave(w *waiter) {
 		}
 		l.giveBack(w.needs, w.start, w.slot, &w.pass, now)
 	}
+	return time.Duration(now - w.arrived)
 }
 
 // expire refuses w when its wait budget ends, if by then it has not started.
@@ -150,7 +151,7 @@ func (l *Line) refuse(w *waiter, p foresight, now law.Time) {
 }
 
 func (l *Line) tell(w *waiter, r *Refusal) {
-	w.refusal, w.state = r, refused
+	w.refusal, w.state, w.start = r, refused, l.last
 	w.ready <- struct{}{}
 }
 

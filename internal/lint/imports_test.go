@@ -20,6 +20,7 @@ type rule struct {
 	ours   []string // folders of this module; those below them too
 	tests  []string // more of them, for tests
 	others bool     // other modules
+	only   string   // and of these those alone that begin with it; tests any
 }
 
 // rules holds the folders that are not free to import what they like.
@@ -31,6 +32,8 @@ var rules = map[string]rule{
 	"internal/law":  {},
 	"internal/line": {ours: []string{"internal/law"}},
 	"debug":         {ours: []string{".", "limiter", "breaker"}},
+	"otel":          {ours: []string{".", "limiter"}, others: true, only: "go.opentelemetry.io/otel"},
+	"otel/interop":  {ours: []string{".", "limiter", "headwaytest", "otel"}, others: true},
 	// It counts on its own, so that tests do not check the laws by themselves.
 	"headwaytest": {ours: []string{".", "limiter"}},
 	// It sits outside of the root, which shares internal/attempt with it.
@@ -45,7 +48,7 @@ func (r rule) allows(dir, imported string, test bool) bool {
 	ours, ok := strings.CutPrefix(imported+"/", module+"/")
 	if !ok {
 		first, _, _ := strings.Cut(imported, "/")
-		return r.others || test || !strings.Contains(first, ".")
+		return r.others && strings.HasPrefix(imported, r.only) || test || !strings.Contains(first, ".")
 	}
 	ours = path.Clean(ours)
 	may := func(folder string) bool { return ours == folder || strings.HasPrefix(ours, folder+"/") }
@@ -172,7 +175,13 @@ func TestImportsCheck(t *testing.T) {
 		{"debug/handler_test.go", other, true},
 
 		{"otel/observer.go", ours(""), true},
-		{"otel/observer.go", other, true},
+		{"otel/observer.go", ours("limiter"), true},
+		{"otel/observer.go", ours("internal/line"), false},
+		{"otel/observer.go", "go.opentelemetry.io/otel/trace", true},
+		{"otel/observer.go", other, false},
+		{"otel/observer_test.go", other, true},
+		{"otel/interop/otlp.go", other, true},
+		{"otel/interop/otlp.go", ours("otel"), true},
 		{"limiter/testdata/bad.go", other, true},
 	} {
 		var want []string

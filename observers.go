@@ -1,0 +1,38 @@
+package headway
+
+import "context"
+
+// Observers returns an Observer that tells each of list in turn, and shows
+// Transports to those who are Watchers. Nil ones do not count; without any other
+// it returns nil. When one panics, those after it do not hear of that event.
+func Observers(list ...Observer) Observer {
+	var all joined
+	for _, o := range list {
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return all
+}
+
+type joined []Observer
+
+func (j joined) Observe(ctx context.Context, e Event) {
+	for _, o := range j {
+		o.Observe(ctx, e)
+	}
+}
+
+func (j joined) Watch(t *Transport) {
+	for _, o := range j {
+		if w, ok := o.(Watcher); ok {
+			w.Watch(t)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package otelheadway
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/headway-go/headway"
+)
+
+// counts is what has happened, by host and rule. Events add to atomic integers;
+// only the durations go to the SDK at once. When metrics are collected, it reports
+// the integers, and what the Transports say that is now.
+type counts struct {
+	instruments
+	maxHosts int
+
+	// known is a copy of hosts, for reading without the lock. It is complete
+	// once full says that there will be no more.
+	known atomic.Pointer[map[place]*host]
+	full  atomic.Bool
+
+	mu     sync.Mutex // guards following fields, and collecting
+	hosts  map[place]*host
+	own    int // how many of hosts are not the one that others share
+	missed int // lookups since known was copied that it could not answer
+	seen   []weak.Pointer[headway.Transport]
+	room   int // for how many seen has room before the dead are looked for
+}
+
+// A place is a policy and a host. The host is empty for all hosts of a Shared
+// policy.
+type place struct{ policy, host string }
+
+// other is the name of what has no series of its own.
+const other = "_OTHER"
+
+// shared holds the counts of each provider, so that instruments are made once.
+var shared struct {
+	mu     sync.Mutex // guards following field
+	counts map[sharedKey]*counts
+}
+
+type sharedKey struct {
+	provider metric.MeterProvider
+	maxHosts int
+}
+
+func countsOf(p metric.MeterProvider, maxHosts int) (*counts, error) {
+	if !reflect.TypeOf(p).Comparable() {
+		return newCounts(p, maxHosts)
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	key := sharedKey{p, maxHosts}
+	if c := shared.counts[key]; c != nil {
+		return c, nil
+	}
+	c, err := newCounts(p, maxHosts)
+	if err != nil {
+		return nil, err
+	}
+	if shared.counts == nil {
+		shared.counts = map[sharedKey]*counts{}
+	}
+	shared.counts[key] = c
+	return c, nil
+}
+
+func newCounts(p metric.MeterProvider, maxHosts int) (*counts, error) {
+	c := &counts{maxHosts: maxHosts, hosts: map[place]*host{}}
+	c.known.Store(&map[place]*host{})
+	return c, c.instruments.make(p, c.report)
+}
+
+// host returns where a policy at a host is counted.
+func (c *counts) host(policy, name string) *host {
+	full, known := c.full.Load(), *c.known.Load()
+	if h := known[place{policy, name}]; h != nil {
+		return h
+	}
+	if h := known[place{policy, other}]; h != nil && full {
+		return h
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hostLocked(policy, name)
+}
+
+func (c *counts) hostLocked(policy, name string) *host {
+	p := place{policy, name}
+	if c.hosts[p] == nil && c.own >= c.maxHosts {
+		p.host = other
+	}
+	h := c.hosts[p]
+	switch {
+	case h == nil:
+		h = newHost(p)
+		c.hosts[p] = h
+		if p.host != other {
+			c.own++
+		}
+	case c.full.Load():
+		return h // known is complete
+	}
+	// The copy costs as much as the lookups that have missed it.
+	full := c.own >= c.maxHosts
+	if c.missed++; c.missed >= len(*c.known.Load()) || full {
+		c.missed = 0
+		known := maps.Clone(c.hosts)
+		c.known.Store(&known)
+		c.full.Store(full)
+	}
+	return h
+}
+
+// count counts an event and returns where.
+func (c *counts) count(ctx context.Context, e *headway.Event) *host {
+	h := c.host(e.Policy, e.Host)
+	switch e.Kind {
+	case headway.EventStart:
+		h.rule(e.Rule).client.add(e.Cost)
+		if e.Attempt > 0 {
+			h.retries.Add(1)
+		}
+		c.decided(ctx, h, started, e)
+	case headway.EventTake, headway.EventSettle:
+		h.rule(e.Rule).client.add(e.Cost)
+	case headway.EventSpend:
+		h.rule(e.Rule).outside.add(e.Cost)
+	case headway.EventRefused:
+		c.decided(ctx, h, refusedFor(e.Reason), e)
+	case headway.EventNoKey:
+		c.decided(ctx, h, refusedNoKey, e)
+	case headway.EventCanceled:
+		c.decided(ctx, h, canceled, e)
+	case headway.EventPause:
+		c.pauseDuration.Record(ctx, e.Pause.Seconds(), h.record...)
+	case headway.EventLearned:
+		h.rule(ruleName(e.Rule)).drift.Add(max(0, e.Drift))
+	case headway.EventMalformed:
+		h.malformed.Add(1)
+	case headway.EventOverflow:
+		h.overflows.Add(1)
+	}
+	return h
+}
+
+// decided counts the end of a wait.
+func (c *counts) decided(ctx context.Context, h *host, d decision, e *headway.Event) {
+	h.decisions[d].Add(1)
+	if e.Wait > 0 {
+		h.delayed.Add(1)
+	}
+	if e.Attempt == 0 {
+		h.calls.Add(1)
+	}
+	c.waitDuration.Record(ctx, e.Wait.Seconds(), h.waits[outcomes[d].kind]...)
+}
+
+// ruleName returns what a rule is called in metrics: the server gives the names
+// of those that are learned, and may give any number.
+func ruleName(rule string) string {
+	if strings.HasPrefix(rule, "learned ") {
+		return "learned"
+	}
+	return rule
+}
+
+func (c *counts) watch(t *headway.Transport) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seen) >= c.room {
+		c.transportsLocked()
+		c.room = max(16, 2*len(c.seen))
+	}
+	c.seen = append(c.seen, weak.Make(t))
+}
+
+// transportsLocked returns the Transports that are in use, and forgets the others.
+func (c *counts) transportsLocked() (all []*headway.Transport) {
+	keep := c.seen[:0]
+	for _, p := range c.seen {
+		if t := p.Value(); t != nil {
+			keep, all = append(keep, p), append(all, t)
+		}
+	}
+	clear(c.seen[len(keep):])
+	c.seen = keep
+	return all
+}

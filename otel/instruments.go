@@ -1,0 +1,197 @@
+package otelheadway
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/headway-go/headway"
+)
+
+// The boundaries of the histograms, in seconds. What did not wait at all has the
+// first bucket for itself.
+var (
+	waitBounds  = []float64{0, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
+	pauseBounds = []float64{0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400}
+)
+
+// instruments are assigned once. Their names, units and attributes stand in the
+// package's documentation.
+type instruments struct {
+	waitDuration, pauseDuration metric.Float64Histogram
+
+	decisions, delayed, retries   metric.Int64ObservableCounter
+	spent, returned, drift        metric.Int64ObservableCounter
+	malformed, overflows          metric.Int64ObservableCounter
+	waiting, inFlight             metric.Int64ObservableUpDownCounter
+	remaining                     metric.Int64ObservableGauge
+	pauseRemaining, amplification metric.Float64ObservableGauge
+}
+
+// make makes them, and has report called whenever they are collected.
+func (in *instruments) make(p metric.MeterProvider, report metric.Callback) error {
+	m := p.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
+	var all []metric.Observable
+	var errs []error
+	histogram := func(h *metric.Float64Histogram, name, about string, bounds []float64) {
+		var err error
+		*h, err = m.Float64Histogram(name, metric.WithDescription(about), metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(bounds...))
+		errs = append(errs, err)
+	}
+	counter := func(c *metric.Int64ObservableCounter, name, unit, about string) {
+		var err error
+		*c, err = m.Int64ObservableCounter(name, metric.WithDescription(about), metric.WithUnit(unit))
+		all, errs = append(all, *c), append(errs, err)
+	}
+	level := func(c *metric.Int64ObservableUpDownCounter, name, about string) {
+		var err error
+		*c, err = m.Int64ObservableUpDownCounter(name, metric.WithDescription(about), metric.WithUnit("{request}"))
+		all, errs = append(all, *c), append(errs, err)
+	}
+	gauge := func(g *metric.Float64ObservableGauge, name, unit, about string) {
+		var err error
+		*g, err = m.Float64ObservableGauge(name, metric.WithDescription(about), metric.WithUnit(unit))
+		all, errs = append(all, *g), append(errs, err)
+	}
+	histogram(&in.waitDuration, "headway.wait.duration", "Time that requests stood in line until they started, were refused or gave up.", waitBounds)
+	histogram(&in.pauseDuration, "headway.pause.duration", "Length of the pauses that answers have raised, from when they were heard.", pauseBounds)
+	counter(&in.decisions, "headway.decisions", "{request}", "Requests that were started, refused or given up.")
+	counter(&in.delayed, "headway.delayed", "{request}", "Requests that had to wait, each once.")
+	counter(&in.retries, "headway.retries", "{request}", "Starts that were not the first attempt of their call.")
+	counter(&in.spent, "headway.units.spent", "{unit}", "Units of cost taken from a limit.")
+	counter(&in.returned, "headway.units.returned", "{unit}", "Units of cost given back to a limit.")
+	counter(&in.drift, "headway.drift", "{unit}", "Units that the server has counted and nobody here has spent.")
+	counter(&in.malformed, "headway.headers.malformed", "{header}", "Headers of answers that were malformed and ignored.")
+	counter(&in.overflows, "headway.overflows", "{event}", "Times that hosts or keys began to share an overflow entry.")
+	level(&in.waiting, "headway.waiting", "Requests that stand in line.")
+	level(&in.inFlight, "headway.in_flight", "Requests that are in flight.")
+	gauge(&in.pauseRemaining, "headway.pause.remaining", "s", "Time until the last pause ends that holds somebody up.")
+	gauge(&in.amplification, "headway.amplification", "1", "Requests sent for each call.")
+	var err error
+	in.remaining, err = m.Int64ObservableGauge("headway.remaining", metric.WithDescription("Units that are left of a limit; of the key that has the fewest."), metric.WithUnit("{unit}"))
+	all, errs = append(all, in.remaining), append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	_, err = m.RegisterCallback(report, all...)
+	return err
+}
+
+// report tells o of everything.
+func (c *counts) report(_ context.Context, o metric.Observer) error {
+	c.mu.Lock()
+	all := c.transportsLocked()
+	c.mu.Unlock()
+	var now []headway.HostStatus
+	for _, t := range all {
+		now = append(now, t.Snapshot()...)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reportNow(o, now)
+	for _, h := range c.hosts {
+		c.reportHost(o, h)
+	}
+	return nil
+}
+
+// reportHost tells o of what has happened at a host.
+func (c *counts) reportHost(o metric.Observer, h *host) {
+	for d := range h.decisions {
+		h.decisions[d].report(o, c.decisions, h, decision(d).attrs(nil)...)
+	}
+	number := func(in metric.Int64Observable, n int64, observe []metric.ObserveOption) {
+		if n > 0 {
+			o.ObserveInt64(in, n, observe...)
+		}
+	}
+	number(c.delayed, h.delayed.Load(), h.observe)
+	number(c.retries, h.retries.Load(), h.observe)
+	number(c.malformed, h.malformed.Load(), h.observe)
+	number(c.overflows, h.overflows.Load(), h.observe)
+	if calls := h.calls.Load(); calls > 0 {
+		o.ObserveFloat64(c.amplification, float64(h.decisions[started].Load())/float64(calls), h.observe...)
+	}
+	for _, r := range *h.rules.Load() {
+		number(c.drift, r.drift.Load(), r.observe)
+		name, client, outside := ruleKey.String(r.name), sourceKey.String("client"), sourceKey.String("outside")
+		r.client.spent.report(o, c.spent, h, name, client)
+		r.client.returned.report(o, c.returned, h, name, client)
+		r.outside.spent.report(o, c.spent, h, name, outside)
+		r.outside.returned.report(o, c.returned, h, name, outside)
+	}
+}
+
+// report tells o of t under the host's attributes and its own.
+func (t *tally) report(o metric.Observer, in metric.Int64Observable, h *host, attrs ...attribute.KeyValue) {
+	n := t.Load()
+	if n == 0 {
+		return
+	}
+	if t.observe == nil {
+		t.observe = []metric.ObserveOption{h.with(attrs...)}
+	}
+	o.ObserveInt64(in, n, t.observe...)
+}
+
+// A level is what the Transports say of a host now.
+type level struct {
+	waiting, inFlight int64
+	pause             float64
+	remaining         map[*rule]int64
+}
+
+// reportNow tells o of what is now. Series that several Transports have in common,
+// or several keys, are one number.
+func (c *counts) reportNow(o metric.Observer, now []headway.HostStatus) {
+	levels := map[*host]*level{}
+	for i := range now {
+		s := &now[i]
+		name := s.Host
+		if s.Overflow {
+			name = other
+		}
+		h := c.hostLocked(s.Policy, name)
+		l := levels[h]
+		if l == nil {
+			l = &level{remaining: map[*rule]int64{}}
+			levels[h] = l
+		}
+		l.add(h, s)
+	}
+	for h, l := range levels {
+		o.ObserveInt64(c.waiting, l.waiting, h.observe...)
+		o.ObserveInt64(c.inFlight, l.inFlight, h.observe...)
+		o.ObserveFloat64(c.pauseRemaining, l.pause, h.observe...)
+		for r, n := range l.remaining {
+			o.ObserveInt64(c.remaining, n, r.observe...)
+		}
+	}
+}
+
+func (l *level) add(h *host, s *headway.HostStatus) {
+	l.waiting += int64(s.Waiting)
+	l.inFlight += int64(s.InFlight)
+	for _, p := range s.Pauses {
+		l.pause = max(l.pause, p.Left.Seconds())
+	}
+	left := func(name string, n int64) {
+		if n == math.MaxInt64 {
+			return // without a limit
+		}
+		r := h.rule(ruleName(name))
+		if least, ok := l.remaining[r]; !ok || n < least {
+			l.remaining[r] = n
+		}
+	}
+	for _, r := range s.Rules {
+		left(r.Rule, r.Remaining)
+	}
+	for _, r := range s.Learned {
+		left(r.Rule, r.Remaining)
+	}
+}

@@ -1,0 +1,98 @@
+package otelheadway
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/headway-go/headway"
+)
+
+// scope is the name of the instrumentation scope of all metrics and spans.
+const scope = "github.com/headway-go/headway/otel"
+
+// An Observer makes metrics and spans of what Transports decide: see the
+// package's documentation. It is made by NewObserver, and goes into
+// headway.Config.Observer, of one Transport or of many. Any number of goroutines
+// may use it.
+type Observer struct {
+	tracer trace.Tracer
+	counts *counts
+}
+
+var _ headway.Watcher = (*Observer)(nil)
+
+// An Option changes what NewObserver makes.
+type Option func(*options)
+
+type options struct {
+	tracers  trace.TracerProvider
+	meters   metric.MeterProvider
+	maxHosts int
+}
+
+// WithTracerProvider sets where spans come from. The default is the global
+// provider.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return func(o *options) { o.tracers = p }
+}
+
+// WithMeterProvider sets where metrics go. The default is the global provider.
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return func(o *options) { o.meters = p }
+}
+
+// WithMaxHosts bounds of how many hosts, counted once for each policy, there are
+// series. All others of a policy share one whose server.address is "_OTHER".
+// The default is 1,000; it must be positive.
+func WithMaxHosts(n int) Option {
+	return func(o *options) { o.maxHosts = n }
+}
+
+// NewObserver returns an Observer. Observers that are made with the same meter
+// provider and the same bound count together, so that it makes no difference
+// whether a program has one or many. The provider is remembered for good. The
+// error is that of an instrument, or says which option is wrong.
+func NewObserver(opts ...Option) (*Observer, error) {
+	o := options{maxHosts: 1000}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.maxHosts <= 0 {
+		return nil, fmt.Errorf("otelheadway: WithMaxHosts(%d): want a positive number", o.maxHosts)
+	}
+	if o.tracers == nil {
+		o.tracers = otel.GetTracerProvider()
+	}
+	if o.meters == nil {
+		o.meters = otel.GetMeterProvider()
+	}
+	c, err := countsOf(o.meters, o.maxHosts)
+	if err != nil {
+		return nil, fmt.Errorf("otelheadway: %w", err)
+	}
+	return &Observer{tracer: o.tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), counts: c}, nil
+}
+
+// Observe counts an event and, where it ends a wait and the span of ctx is
+// recording, makes the wait's span.
+func (o *Observer) Observe(ctx context.Context, e headway.Event) {
+	h := o.counts.count(ctx, &e)
+	switch e.Kind {
+	case headway.EventStart, headway.EventRefused, headway.EventCanceled, headway.EventNoKey:
+		if trace.SpanFromContext(ctx).IsRecording() {
+			o.record(ctx, h, &e)
+		}
+	case headway.EventPause:
+		h.pauses.add(ctx, &e)
+	}
+}
+
+// Watch makes the gauges tell of t, as long as it is in use. NewTransport calls
+// it for the Observer in its Config, and headway.Observers passes that on; call it
+// where the Transport knows of another that calls this one.
+func (o *Observer) Watch(t *headway.Transport) { o.counts.watch(t) }
