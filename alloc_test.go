@@ -28,6 +28,7 @@ func TestAllocNothing(t *testing.T) {
 	header := headway.Rule{Name: "header", Limit: second(limiter.Bucket), Key: headway.ByHeader("Tenant")}
 	callKey := headway.Rule{Name: "call", Limit: second(limiter.Bucket), Key: headway.FromCallKey}
 	path := headway.Rule{Name: "path", Limit: second(limiter.Bucket), Methods: []string{"GET"}, Path: "/v1/{kind}/{rest...}"}
+	first := headway.Rule{Name: "first", Limit: second(limiter.Bucket), FirstAttemptOnly: true}
 	for name, tc := range map[string]struct {
 		policy headway.Policy
 		ask    ask
@@ -48,6 +49,8 @@ func TestAllocNothing(t *testing.T) {
 		"keys, path and limit": {policy: headway.Policy{Rules: []headway.Rule{header, callKey, path}, Limits: []limiter.Limit{window}}, ask: ask{
 			url: "https://api.test/v1/chat/x/y", header: http.Header{"Tenant": {"a"}}, call: headway.Call{Key: "a"},
 		}},
+		"a first attempt":         {policy: headway.Policy{Rules: []headway.Rule{first}}},
+		"a retry":                 {policy: headway.Policy{Rules: []headway.Rule{first}}, ask: attempt(1)},
 		"three headers":           {policy: headway.Policy{Limits: []limiter.Limit{window}}, says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
 		"three headers and a key": {policy: headway.Policy{Rules: []headway.Rule{callKey}}, ask: key("a"), says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
 		"a rule's headers":        {policy: headway.Policy{Rules: []headway.Rule{{Name: "requests", Limit: window}}}, says: left("X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests")},

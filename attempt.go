@@ -2,77 +2,23 @@ package headway
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"time"
+
+	"github.com/headway-go/headway/internal/attempt"
 )
 
-// send hands the request to the base transport.
-func (v *visit) send(ctx context.Context) (*http.Response, error) {
-	if v.policy.AttemptTimeout == 0 {
-		return oneOf(v.t.base.RoundTrip(v.req))
-	}
-	return v.attempt(ctx)
+// WithAttempt returns a context whose requests are attempt n of one call: 0 for
+// the first, 1 for its first retry. Package retry does this by itself; it is for
+// retries of another make, so that Rule.FirstAttemptOnly and the events know of
+// them. A negative n counts as 0.
+func WithAttempt(ctx context.Context, n int) context.Context {
+	return attempt.With(ctx, &attempt.Attempt{N: max(n, 0)})
 }
 
-// attempt is send under AttemptTimeout: with a copy of the request, whose
-// context ends when there is no answer in time, and otherwise with the body of
-// the response, for which cancel stays.
-func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
-	late := &attemptTimeout{policy: v.policy.name, host: v.name, after: v.policy.AttemptTimeout}
-	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(late.after, func() { cancel(late) })
-	v.cancel = func() {
-		timer.Stop()
-		cancel(nil)
+// AttemptFrom returns which attempt of its call a request with ctx is: 0 for the
+// first, and where nobody has said.
+func AttemptFrom(ctx context.Context) int {
+	if a := attempt.From(ctx); a != nil {
+		return a.N
 	}
-	req := v.req.WithContext(ctx)
-	resp, err := oneOf(v.t.base.RoundTrip(req))
-	if !timer.Stop() {
-		cancel(late) // its function may not have come so far
-	}
-	if context.Cause(ctx) == error(late) {
-		if resp != nil && resp.Body != nil {
-			resp.Body.Close()
-		}
-		return nil, late
-	}
-	if resp != nil && resp.Request == req {
-		resp.Request = v.req
-	}
-	return resp, err
+	return 0
 }
-
-// release returns what is to be done once the request is no longer in flight, or
-// nil where it is nothing.
-func (v *visit) release() func() {
-	slot, cancel := v.grant.Slot, v.cancel
-	v.grant.Slot, v.cancel = false, nil
-	line := v.site.line
-	switch {
-	case slot && cancel != nil:
-		return func() {
-			cancel()
-			line.Release()
-		}
-	case slot:
-		return line.Release
-	}
-	return cancel
-}
-
-// An attemptTimeout says that a request had no answer within AttemptTimeout. It
-// is a net.Error.
-type attemptTimeout struct {
-	policy, host string
-	after        time.Duration
-}
-
-func (e *attemptTimeout) Error() string {
-	return fmt.Sprintf("headway: policy %q had no answer from %s within its AttemptTimeout of %v", e.policy, e.host, e.after)
-}
-
-// Timeout and Temporary make it a net.Error.
-func (e *attemptTimeout) Timeout() bool { return true }
-
-func (e *attemptTimeout) Temporary() bool { return true }

@@ -15,7 +15,7 @@ import (
 // result returns what the end of a request means for the breaker. signal is what
 // listening has read.
 func (p *policy) result(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal) breaker.Result {
-	if p.Classify == nil && err == nil && resp.StatusCode < 400 {
+	if p.Classify == nil && err == nil && resp.StatusCode < 400 && !signal.Throttled {
 		return breaker.Result{Outcome: breaker.Success} // nearly all
 	}
 	if err == nil && resp.StatusCode >= 400 && p.unread(resp, signal) {

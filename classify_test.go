@@ -17,6 +17,7 @@ import (
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
 )
 
 // outcome finds out what an answer means to a breaker: half-open with one probe,
@@ -28,6 +29,7 @@ func (s *scene) outcome(resp *http.Response, err error) breaker.Outcome {
 	s.until(time.Since(s.base.epoch) + 5*time.Second)
 	s.base.answer = func(req *http.Request) (*http.Response, error) { return resp, err }
 	s.send("x", ask{})
+	s.all.Wait() // for the end of a pause
 	switch s.breaker().State() {
 	case breaker.Closed:
 		return breaker.Success
@@ -37,9 +39,18 @@ func (s *scene) outcome(resp *http.Response, err error) breaker.Outcome {
 	return breaker.Ignored
 }
 
-// The table in the documentation of Policy.Classify.
+// The table in the documentation of Policy.Classify, which holds for who does not
+// listen too.
 func TestClassifyByDefault(t *testing.T) {
-	play(t, broken(breaker.Config{}), func(s *scene) {
+	for _, dialects := range [][]retryafter.Dialect{nil, {retryafter.None}} {
+		policies := broken(breaker.Config{})
+		policies[0].Dialects = dialects
+		t.Run(fmt.Sprintf("listens=%t", dialects == nil), func(t *testing.T) { classifyByDefault(t, policies) })
+	}
+}
+
+func classifyByDefault(t *testing.T, policies []headway.Policy) {
+	play(t, policies, func(s *scene) {
 		check := func(what string, want breaker.Outcome, resp *http.Response, err error) {
 			t.Helper()
 			if got := s.outcome(resp, err); got != want {

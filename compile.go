@@ -39,6 +39,7 @@ type rule struct {
 	place   int
 	spec    law.Spec
 	isLimit bool
+	first   bool // for first attempts only
 	key     func(*http.Request) (string, error)
 	cost    func(*http.Request) (int64, error)
 	settle  func(*http.Response) (int64, bool)
@@ -60,7 +61,7 @@ func compile(policies []Policy, old *config) *config {
 		}
 		for i := range p.Rules {
 			r := &p.Rules[i]
-			p.add("rule "+r.Name, rule{matcher: newMatcher(r), name: r.Name, spec: specOf(r.Limit), key: r.Key, cost: r.Cost, settle: r.Settle})
+			p.add("rule "+r.Name, rule{matcher: newMatcher(r), name: r.Name, spec: specOf(r.Limit), first: r.FirstAttemptOnly, key: r.Key, cost: r.Cost, settle: r.Settle})
 		}
 		for i, l := range p.Limits {
 			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: specOf(l), isLimit: true})

@@ -43,7 +43,8 @@
 //     by the table of Policy.Classify. Throttling is ignored.
 //  10. Tell. The Observer hears what was decided, with no lock held.
 //
-// The response goes back as it came. A Transport never sends a request twice.
+// The response goes back as it came. A Transport never sends a request twice;
+// package retry does, outside of it.
 //
 // # What the server says
 //

@@ -90,9 +90,6 @@ func (g *gate) side() *line.Gate {
 	return &g.line
 }
 
-// free reports whether the breaker holds nobody up: two atomic reads.
-func (g *gate) free() bool { return g == nil || g.Closed() && g.Allowance() == math.MaxInt }
-
 // Closed and what follows it is line.Breaker. Without a breaker everybody may
 // pass.
 func (g *gate) Closed() bool {

@@ -1,17 +1,16 @@
 package headway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"hash/maphash"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/peek"
 	"github.com/headway-go/headway/retryafter"
 )
 
@@ -64,21 +63,31 @@ func (v *visit) label() string {
 // answer, and tells the breaker. What panics needs no place given back: p is of a
 // breaker that bounded nothing.
 func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass) (resp *http.Response, err error) {
-	counts, over := r.policy.listens, false
+	flying, over := r.policy.listens, false
 	defer func() {
-		if counts {
+		if flying {
 			r.site.line.Arrived(r.budgets)
 		}
 		closeUnless(&over, resp)
 	}()
 	resp, err = oneOf(t.base.RoundTrip(req))
 	var s retryafter.Signal
-	if counts {
-		r.site.line.Arrived(r.budgets)
-		counts = false
-		if err == nil && read(r.reader, resp, &s) {
+	if flying && err == nil {
+		if resp.StatusCode >= 400 { // its body may be long in coming
+			flying = false
+			r.site.line.Arrived(r.budgets)
+		}
+		if read(r.reader, resp, &s) && (s.Throttled || !r.learn(at, &s, &flying)) {
+			if flying {
+				flying = false
+				r.site.line.Arrived(r.budgets)
+			}
 			r.hear(t, req, at, resp.StatusCode, &s)
 		}
+	}
+	if flying {
+		flying = false
+		r.site.line.Arrived(r.budgets)
 	}
 	if r.gate != nil {
 		t.record(r, r.site, &p, r.policy.result(req, resp, err, &s))
@@ -87,9 +96,38 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	return resp, err
 }
 
+// learn is visit.learn for all limits that an answer announces to a request that
+// sendStarted has sent, of which nobody is told. With the first it ends the
+// flight, under one lock. It is false where visit.learn has to look for what was
+// forgotten meanwhile.
+func (r *route) learn(at time.Duration, s *retryafter.Signal, flying *bool) bool {
+	if r.policy.Learn == LearnOff {
+		return true
+	}
+	for i := range s.Limits() {
+		l := &s.Limits()[i]
+		if !l.HasRemaining {
+			continue
+		}
+		var scope line.Scope
+		if i := r.policy.ruleOf(l); i >= 0 {
+			scope.Rule = r.budgets[i]
+		}
+		said := r.policy.said(l, at)
+		var ended []*line.Budget
+		if *flying {
+			ended, *flying = r.budgets, false
+		}
+		if _, err := r.site.line.Learn(scope, line.LearnedKey{Name: l.Name, Window: l.Window}, s.Dialect, &said, ended); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // hear is visit.hear for a request that sendStarted has sent.
 func (r *route) hear(t *Transport, req *http.Request, at time.Duration, status int, s *retryafter.Signal) {
-	v := visit{t: t, req: req, route: *r, site: r.site}
+	v := visit{t: t, req: req, route: *r, site: r.site, gate: r.gate}
 	v.grant.At = at
 	for i := range r.policy.rules {
 		v.claims.add(claim{rule: &r.policy.rules[i], cost: 1, budget: r.budgets[i]})
@@ -101,7 +139,7 @@ func (r *route) hear(t *Transport, req *http.Request, at time.Duration, status i
 func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
 	said := reader.ReadTo(s, resp.StatusCode, resp.Header, time.Time{})
 	if resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && reader.NeedsBody(resp.StatusCode, resp.Header) {
-		if told, ok := reader.ReadBody(resp.StatusCode, resp.Header, peek(resp), time.Now()); ok {
+		if told, ok := reader.ReadBody(resp.StatusCode, resp.Header, peek.Body(resp), time.Now()); ok {
 			*s, said = told, true
 		}
 	}
@@ -205,27 +243,11 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 	if !l.HasRemaining {
 		return
 	}
-	said := law.Said{
-		Left: l.Remaining, Limit: -1, Reset: -1,
-		Started: int64(v.grant.At), Pace: v.policy.Learn == LearnPace,
-	}
-	if l.HasLimit {
-		said.Limit = l.Limit
-	}
-	most := v.policy.maxPause()
-	if l.HasWindow {
-		said.Window = int64(min(l.Window, most))
-	}
-	switch {
-	case l.HasReset:
-		said.Reset = int64(min(l.Reset, most))
-	case l.HasWindow && l.Window <= assumedReset:
-		said.Reset = int64(l.Window)
-	}
+	said := v.policy.said(l, v.grant.At)
 	e := Event{
 		Kind: EventLearned, Status: status, Dialect: dialect,
 		Limit: max(0, said.Limit), Remaining: l.Remaining, Reset: time.Duration(said.Reset),
-		Cut: l.HasReset && l.Reset > most,
+		Cut: l.HasReset && l.Reset > v.policy.maxPause(),
 	}
 	key := line.LearnedKey{Name: l.Name, Window: l.Window}
 	err := v.retry(ctx, func() (err error) {
@@ -238,7 +260,7 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 		} else if s.Who = v.openEar(ctx); s.Who != 0 && v.t.observer != nil {
 			e.KeyDigest = v.label()
 		}
-		e.Drift, err = v.site.line.Learn(s, key, dialect, said)
+		e.Drift, err = v.site.line.Learn(s, key, dialect, &said, nil)
 		return err
 	})
 	if err == nil && v.t.observer != nil {
@@ -247,6 +269,26 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 		}
 		v.tell(ctx, e)
 	}
+}
+
+// said is what the answer to a request that started at an instant says of a
+// limit, as the line takes it.
+func (p *policy) said(l *retryafter.LimitSignal, started time.Duration) law.Said {
+	said := law.Said{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Learn == LearnPace}
+	if l.HasLimit {
+		said.Limit = l.Limit
+	}
+	most := p.maxPause()
+	if l.HasWindow {
+		said.Window = int64(min(l.Window, most))
+	}
+	switch {
+	case l.HasReset:
+		said.Reset = int64(min(l.Reset, most))
+	case l.HasWindow && l.Window <= assumedReset:
+		said.Reset = int64(l.Window)
+	}
+	return said
 }
 
 // learnedName is the name of the rule that a limit without a rule is.
@@ -261,46 +303,46 @@ func learnedName(name string) string {
 func (v *visit) ruleOf(l *retryafter.LimitSignal) *claim {
 	claims := v.claims.all()
 	for i := range claims {
-		if c := &claims[i]; l.Name != "" && c.cost > 0 && strings.EqualFold(c.rule.name, l.Name) {
+		if c := &claims[i]; c.cost > 0 && c.rule.isNamed(l) {
 			return c
 		}
 	}
-	if l.OtherUnit || !l.HasWindow {
-		return nil
-	}
 	for i := range claims {
-		if c := &claims[i]; c.cost > 0 && c.rule.spec.Period() == l.Window {
+		if c := &claims[i]; c.cost > 0 && c.rule.isAsLong(l) {
 			return c
 		}
 	}
 	return nil
 }
 
+// ruleOf is visit.ruleOf for a request that takes one unit under each rule: the
+// index of the rule, or -1.
+func (p *policy) ruleOf(l *retryafter.LimitSignal) int {
+	for i := range p.rules {
+		if p.rules[i].isNamed(l) {
+			return i
+		}
+	}
+	for i := range p.rules {
+		if p.rules[i].isAsLong(l) {
+			return i
+		}
+	}
+	return -1
+}
+
+// isNamed reports whether a server's limit has the rule's name.
+func (r *rule) isNamed(l *retryafter.LimitSignal) bool {
+	return l.Name != "" && strings.EqualFold(r.name, l.Name)
+}
+
+// isAsLong reports whether the windows of a server's limit are as long as the
+// rule's.
+func (r *rule) isAsLong(l *retryafter.LimitSignal) bool {
+	return l.HasWindow && !l.OtherUnit && r.spec.Period() == l.Window
+}
+
 // delay is Transport.Delay for a visit whose budgets are open.
 func (v *visit) delay(noSlot bool) *line.Refusal {
 	return v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who}, v.gate.side())
 }
-
-// mostPeeked is how much of a refusal's body is read before the caller gets it.
-const mostPeeked = 4 << 10
-
-// peek reads the first bytes of a response's body, and puts them back.
-func peek(resp *http.Response) []byte {
-	prefix, err := io.ReadAll(io.LimitReader(resp.Body, mostPeeked)) // a refusal's: seldom
-	back := io.Reader(bytes.NewReader(prefix))
-	if err != nil {
-		back = io.MultiReader(back, failing{err})
-	} else {
-		back = io.MultiReader(back, resp.Body)
-	}
-	resp.Body = &struct {
-		io.Reader
-		io.Closer
-	}{back, resp.Body}
-	return prefix
-}
-
-// failing is a reader that failed.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"time"
@@ -37,13 +39,22 @@ func says(status int, text string, lines ...string) func(*http.Request) (*http.R
 // inTurn answers the n-th request, from 0, by the n-th answer, and those after
 // the last with 200.
 func inTurn(answers ...func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
-	n := 0
+	var n atomic.Int64
 	return func(req *http.Request) (*http.Response, error) {
-		n++
-		if n <= len(answers) {
-			return answers[n-1](req)
+		if i := int(n.Add(1)); i <= len(answers) {
+			return answers[i-1](req)
 		}
 		return ok(req), nil
+	}
+}
+
+// oneByOne answers one request at a time.
+func oneByOne(answer func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
+	var mu sync.Mutex
+	return func(req *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return answer(req)
 	}
 }
 
@@ -124,12 +135,12 @@ func TestS62_C4_C8_NoHint(t *testing.T) {
 	play(t, limits(limiter.PerSecond(100)), func(s *scene) {
 		s.base.latency = 100 * time.Millisecond
 		n := 0
-		s.base.answer = func(req *http.Request) (*http.Response, error) {
+		s.base.answer = oneByOne(func(req *http.Request) (*http.Response, error) {
 			if n++; n <= 50 {
 				return says(429, "")(req)
 			}
 			return ok(req), nil
-		}
+		})
 		s.sendAll(ask{}, names("A", 50)...) // told at 100 ms, one pause
 		s.until(200 * time.Millisecond)
 		s.send("B", ask{})
@@ -247,7 +258,7 @@ func TestS65_WhatIsLeft(t *testing.T) {
 	// less, and one that started before them tells more.
 	play(t, limits(limiter.PerMinute(1000)), func(s *scene) {
 		slow := map[string]time.Duration{"A": 4 * time.Second, "B": time.Second, "C": 3 * time.Second, "D": 5 * time.Second, "E": time.Second}
-		says := map[string]int{"A": 30, "B": 5, "C": 3, "D": 20}
+		says := map[string]int{"A": 30, "B": 5, "C": 3, "D": 20, "E": 20}
 		s.base.answer = func(req *http.Request) (*http.Response, error) {
 			name := req.Header.Get("Name")
 			time.Sleep(slow[name])
@@ -275,7 +286,6 @@ func TestS65_WhatIsLeft(t *testing.T) {
 				s.Errorf("at %v: got %d left, want %d", c.at, remaining(), c.want)
 			}
 			if c.at == 5001*time.Millisecond {
-				says["E"] = 20
 				s.send("E", ask{})
 			}
 		}
@@ -683,10 +693,10 @@ func TestDrift(t *testing.T) {
 func TestLearnedLimitsAreBounded(t *testing.T) {
 	play(t, limits(limiter.PerSecond(1000)), func(s *scene) {
 		n := 0
-		s.base.answer = func(req *http.Request) (*http.Response, error) {
+		s.base.answer = oneByOne(func(req *http.Request) (*http.Response, error) {
 			n++
 			return says(200, "", fmt.Sprintf(`RateLimit: "n%d";r=1000;t=60`, n))(req)
-		}
+		})
 		for range 100 {
 			s.send("A", ask{})
 		}
@@ -723,14 +733,14 @@ func TestNobodySaysWhen(t *testing.T) {
 	play(t, limits(limiter.PerSecond(1000)), func(s *scene) {
 		left := 3
 		refilled := time.Now()
-		s.base.answer = func(req *http.Request) (*http.Response, error) { // a leaky bucket: 2 per s
+		s.base.answer = oneByOne(func(req *http.Request) (*http.Response, error) { // a leaky bucket: 2 per s
 			left = min(40, left+int(2*time.Since(refilled)/time.Second))
 			if refilled = time.Now(); left == 0 {
 				return asks5(req)
 			}
 			left--
 			return says(200, "", fmt.Sprintf("X-Shopify-Shop-Api-Call-Limit: %d/40", 40-left))(req)
-		}
+		})
 		s.sendAll(ask{}, names("A", 8)...)
 		s.wantStarts("A0@0s A1@0s A2@0s A3@1s A4@1s A5@2s A6@2s A7@3s")
 	})
@@ -744,10 +754,13 @@ func TestSoakAgainstAStricterVendor(t *testing.T) {
 	for _, headers := range []bool{true, false} {
 		policy := limits(limiter.Limit{N: 100, Per: window})
 		policy[0].MaxInFlight = inFlight
+		var mu sync.Mutex // guards following variables
 		var pauses, late int
 		var refusedInPause, most int
 		cfg := headway.Config{Policies: policy, Observer: headway.ObserverFunc(func(_ context.Context, e headway.Event) {
 			if e.Kind == headway.EventPause {
+				mu.Lock()
+				defer mu.Unlock()
 				pauses++
 				refusedInPause = 0
 			}
@@ -757,6 +770,8 @@ func TestSoakAgainstAStricterVendor(t *testing.T) {
 			begin := time.Now()
 			var current, used int
 			s.base.answer = func(req *http.Request) (*http.Response, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				at := time.Since(begin)
 				if w := int(at / window); w != current {
 					current, used = w, 0
@@ -776,10 +791,10 @@ func TestSoakAgainstAStricterVendor(t *testing.T) {
 				}
 				return says(200, "", "X-RateLimit-Limit: 20", "X-RateLimit-Remaining: "+strconv.Itoa(limit-used), "X-RateLimit-Reset: "+seconds)(req)
 			}
-			done := 0
+			var done atomic.Int64
 			for range 8 {
 				s.all.Go(func() {
-					for done < 1000 {
+					for done.Load() < 1000 {
 						resp, err := s.RoundTrip(ask{}.request("A"))
 						if err != nil {
 							s.Error(err)
@@ -787,7 +802,7 @@ func TestSoakAgainstAStricterVendor(t *testing.T) {
 						}
 						resp.Body.Close()
 						if resp.StatusCode == 200 {
-							done++
+							done.Add(1)
 						}
 					}
 				})

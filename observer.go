@@ -84,6 +84,8 @@ type Event struct {
 	// KeyDigest is the keyed digest of the key whose budget it is; empty when
 	// the rule has no key.
 	KeyDigest string
+	// Attempt says which attempt of its call the request is: see AttemptFrom.
+	Attempt int
 	// Cost is the units that were taken, or would have been; negative when a
 	// spend gave units back.
 	Cost int64

@@ -139,6 +139,10 @@ type Rule struct {
 	// sent, without cleaning it or following redirects, and rules may overlap.
 	// Empty means every path.
 	Path string
+	// FirstAttemptOnly makes the rule apply to the first attempt of a call alone:
+	// a call that is retried three times uses one unit of it. Which attempt a
+	// request is, AttemptFrom tells. False means every attempt.
+	FirstAttemptOnly bool
 	// Key says whose budget a request uses: requests of one key share one, and
 	// keys do not touch each other. Nil means that all requests to the host
 	// share one. ByHeader and FromCallKey make the common ones. An error, or an

@@ -101,7 +101,7 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	if v == nil {
 		return ctx.Err()
 	}
-	refusal, err := v.enter(ctx, v.maxWait(CallFrom(ctx)), true)
+	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, CallFrom(ctx))), true)
 	switch {
 	case err != nil:
 		v.tell(ctx, Event{Kind: EventCanceled, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n})

@@ -20,7 +20,7 @@ type route struct {
 	policy       *policy // nil: none
 	reader       *retryafter.Reader
 	site         *site // holds until the site has been forgotten
-	gate         *gate // nil: no breaker
+	gate         *gate // of site; nil: no breaker
 	// budgets is what every request to the host takes one unit of. Nil where
 	// requests differ: there are rules that match some only, or have a key or a
 	// cost.
@@ -157,10 +157,11 @@ func (t *Transport) remember(r *route, s *site, g *gate) {
 // start takes what every request takes, if it can start at once and ctx does not
 // end meanwhile.
 func (r *route) start(ctx context.Context) (at time.Duration, p line.Pass, ok bool) {
-	if !r.gate.free() {
+	gate := r.gate.side()
+	if !gate.Free() {
 		return 0, line.Pass{}, false
 	}
-	at, p, ok = r.site.line.Start(r.budgets, r.gate.side(), r.policy.listens)
+	at, p, ok = r.site.line.Start(r.budgets, gate, r.policy.listens)
 	if ok && ctx.Err() != nil {
 		r.site.line.Undo(r.budgets, r.policy.listens, at)
 		return 0, line.Pass{}, false
@@ -175,5 +176,5 @@ func (r *route) start(ctx context.Context) (at time.Duration, p line.Pass, ok bo
 // uniform reports whether the rule takes one unit of one budget for every
 // request without a Call.
 func (r *rule) uniform() bool {
-	return len(r.methods) == 0 && r.path == nil && r.key == nil && r.cost == nil && r.settle == nil
+	return len(r.methods) == 0 && r.path == nil && r.key == nil && r.cost == nil && r.settle == nil && !r.first
 }

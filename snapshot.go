@@ -26,13 +26,28 @@ type HostStatus struct {
 	MaxInFlight int
 	// Rules are the budgets in use, by rule and digest.
 	Rules []RuleStatus
+	// Breakers is the breaker of the host, if its policy has one, or those of
+	// all hosts of a Shared policy, by host.
+	Breakers []BreakerStatus
 	// Pauses are those that answers have raised and that have not ended.
 	Pauses []PauseStatus
 	// Learned are the limits that answers have announced.
 	Learned []LearnedStatus
-	// Breakers is the breaker of the host, if its policy has one, or those of
-	// all hosts of a Shared policy, by host.
-	Breakers []BreakerStatus
+}
+
+// A BreakerStatus is the breaker of one host.
+type BreakerStatus struct {
+	// Host is the host in its canonical form; empty for the breaker that new
+	// hosts share when Config.MaxHosts are remembered.
+	Host string
+	// State is what it does with requests.
+	State breaker.State
+	// RetryAfter is the time until the host may be probed, as in an OpenError;
+	// zero when closed.
+	RetryAfter time.Duration
+	// Err is the failure that opened it; nil when closed, and where none was
+	// given.
+	Err error
 }
 
 // A PauseStatus is a pause that an answer has raised.
@@ -72,21 +87,6 @@ type LearnedStatus struct {
 	// Drift is how many units more the server has counted than were used here, as
 	// far as what it says is left shows it: what others have spent.
 	Drift int64
-}
-
-// A BreakerStatus is the breaker of one host.
-type BreakerStatus struct {
-	// Host is the host in its canonical form; empty for the breaker that new
-	// hosts share when Config.MaxHosts are remembered.
-	Host string
-	// State is what it does with requests.
-	State breaker.State
-	// RetryAfter is the time until the host may be probed, as in an OpenError;
-	// zero when closed.
-	RetryAfter time.Duration
-	// Err is the failure that opened it; nil when closed, and where none was
-	// given.
-	Err error
 }
 
 // A RuleStatus is the budget of one rule and key.
@@ -158,13 +158,13 @@ func (s *site) status(p *policy, d digester) HostStatus {
 	for i := range left {
 		h.Rules[i].Remaining = left[i]
 	}
-	h.hear(s.line.Heard(budgets), budgets)
 	for _, g := range s.allGates() {
 		if b := g.breaker.Load(); b != nil {
 			h.Breakers = append(h.Breakers, BreakerStatus{g.host, b.State(), b.Delay(time.Now()), b.Cause()})
 		}
 	}
 	slices.SortFunc(h.Breakers, func(a, b BreakerStatus) int { return cmp.Compare(a.Host, b.Host) })
+	h.hear(s.line.Heard(budgets), budgets)
 	slices.SortStableFunc(h.Rules, func(a, b RuleStatus) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest))
 	})

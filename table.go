@@ -14,7 +14,7 @@ import (
 // nobody in line or in flight, no debt, no pause, every law recovered, the breaker
 // closed and clean.
 //
-// Locks are taken in this order: table, sites, site, line.
+// Locks are taken in this order: table, sites, site, line, breaker.
 type table struct {
 	max int // assigned once
 

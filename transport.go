@@ -145,6 +145,24 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 	return 0, nil
 }
 
+// MaxWait returns the wait budget of req: how long it may stand in line, by its
+// policy and its Call, limiter.Never where its context alone bounds that. One
+// whose Delay is longer is refused. The error is a *KeyError.
+func (t *Transport) MaxWait(req *http.Request) (time.Duration, error) {
+	call := CallFrom(req.Context())
+	if call.Bypass || req.URL == nil {
+		return limiter.Never, nil
+	}
+	v := visit{t: t, req: req, route: t.route(req.URL)}
+	if v.policy == nil {
+		return limiter.Never, nil
+	}
+	if err := v.match(call); err != nil {
+		return 0, err
+	}
+	return v.maxWait(req.Context(), call), nil
+}
+
 // observe tells the observer, if there is one.
 func (t *Transport) observe(ctx context.Context, e Event) {
 	if t.observer != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
@@ -83,9 +84,10 @@ type claim struct {
 // match finds the rules that apply, and asks them for key and cost.
 func (v *visit) match(call Call) error {
 	target := targetOf(v.req)
+	a := attempt.From(v.req.Context())
 	for i := range v.policy.rules {
 		r := &v.policy.rules[i]
-		if !r.matches(target) {
+		if !r.matches(target) || r.first && a != nil && a.N > 0 {
 			continue
 		}
 		c := claim{rule: r, cost: 1}
@@ -108,6 +110,9 @@ func (v *visit) match(call Call) error {
 		}
 		if err != nil {
 			return &KeyError{Policy: v.policy.name, Rule: r.name, Err: err}
+		}
+		if a != nil && a.Free {
+			c.cost = 0
 		}
 		v.claims.add(c)
 	}
@@ -167,7 +172,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 		return nil, err
 	}
 	ctx := v.req.Context()
-	refusal, err := v.enter(ctx, v.maxWait(call), false)
+	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, call)), false)
 	switch {
 	case err != nil:
 		v.tell(ctx, Event{Kind: EventCanceled})
@@ -194,8 +199,14 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	for {
 		v.locate(ctx)
-		if r := v.look(); r != nil {
-			return r, nil
+		if v.gate != nil && !v.gate.Closed() { // the first look, before anything is looked up
+			r, err := v.site.line.Look(&v.gate.line)
+			switch {
+			case err != nil:
+				continue
+			case r != nil:
+				return r, nil
+			}
 		}
 		v.openBudgets(ctx)
 		own := len(v.needs.all())
@@ -214,26 +225,17 @@ func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (
 	}
 }
 
-// look is the first look at the breaker, before anything is looked up for the
-// request.
-func (v *visit) look() *line.Refusal {
-	if v.gate == nil || v.gate.Closed() {
-		return nil
-	}
-	delay := v.gate.Delay(time.Now())
-	if delay == 0 {
-		return nil // it may be a probe
-	}
-	return &line.Refusal{Open: true, RetryAfter: delay, Cause: v.gate.Cause()}
-}
-
-// maxWait returns the request's wait budget as the line takes it.
-func (v *visit) maxWait(call Call) time.Duration {
+// maxWait returns the request's wait budget.
+func (v *visit) maxWait(ctx context.Context, call Call) time.Duration {
 	var longest time.Duration
 	for _, c := range v.claims.all() {
 		longest = max(longest, c.rule.spec.Period())
 	}
-	return lineWait(waitBudget(v.policy.MaxWait, call.MaxWait, longest))
+	budget := waitBudget(v.policy.MaxWait, call.MaxWait, longest)
+	if a := attempt.From(ctx); a != nil && !a.By.IsZero() {
+		budget = min(budget, max(0, time.Until(a.By)))
+	}
+	return budget
 }
 
 // lineWait turns a wait budget into the line's form, which has negative for
@@ -309,7 +311,7 @@ func (v *visit) tellStart(ctx context.Context) {
 }
 
 func (v *visit) tell(ctx context.Context, e Event) {
-	e.Policy, e.Host = v.policy.name, v.name
+	e.Policy, e.Host, e.Attempt = v.policy.name, v.name, AttemptFrom(ctx)
 	v.t.observe(ctx, e)
 }
 

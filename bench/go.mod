@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/headway-go/headway => ../
 
 require (
+	github.com/dunglas/httpsfv v1.1.2
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/gofri/go-github-ratelimit/v2 v2.0.2
 	github.com/hashicorp/go-retryablehttp v0.7.8

@@ -40,7 +40,7 @@ func (o *options) scale(n int) int {
 }
 
 func allRows() []row {
-	return slices.Concat(allowRows(), waitRows(), parallelRows(), transportRows(), breakerRows(),
+	return slices.Concat(allowRows(), waitRows(), parallelRows(), readingRows(), transportRows(), retryRows(), breakerRows(),
 		scaleRows(), lineRows(), cancelRows(), idleRows(), loopbackRows())
 }
 

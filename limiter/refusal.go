@@ -53,7 +53,7 @@ func (r *Refusal) Error() string {
 	case ReasonLimit:
 		s += "the limit has no room yet"
 	case ReasonPause:
-		s += "everybody is paused"
+		s += "paused"
 	case ReasonInFlight:
 		s += "too many requests are in flight"
 	case ReasonLineFull:

@@ -84,6 +84,7 @@ type field struct {
 
 	row   *builtin
 	order int
+	usual bool // it may be in a usual answer
 }
 
 // A pattern is a set of headers that begin alike and have a label in their name.

@@ -35,7 +35,7 @@ func (a instant) until(b instant) time.Duration {
 // It is strict where http.ParseTime is not: case, single spaces, the literal
 // GMT, two-digit days. It accepts the leap second, which that refuses, and does
 // not check that the weekday fits the date, which the RFC does not ask. now tells
-// in which century a two-digit year falls.
+// in which century a two-digit year falls, and is not used otherwise.
 func httpDate(v string, now time.Time) (int64, bool) {
 	switch {
 	case len(v) == 29 && v[3] == ',':
@@ -54,7 +54,7 @@ func httpDate(v string, now time.Time) (int64, bool) {
 		}
 		year, ok := number(v[20:])
 		return civil(year, month(v[4:7]), day, v[11:19], ok)
-	case len(v) >= 30 && len(v) <= 33:
+	case twoDigitYear(v):
 		d := v[len(v)-24:] // ", 06-Nov-94 08:49:37 GMT"
 		if !longWeekday(v[:len(v)-24]) || d[:2] != ", " || d[4] != '-' || d[8] != '-' || d[11] != ' ' || d[20:] != " GMT" {
 			return 0, false
@@ -64,6 +64,9 @@ func httpDate(v string, now time.Time) (int64, bool) {
 	}
 	return 0, false
 }
+
+// twoDigitYear reports whether v can only be a date of RFC 850.
+func twoDigitYear(v string) bool { return len(v) >= 30 && len(v) <= 33 }
 
 // century dates a two-digit year by the rule of RFC 9110: a date that appears to
 // be more than 50 years ahead is the most recent past one with those digits. (Go

@@ -136,7 +136,7 @@ func FuzzDate(f *testing.F) {
 			}
 		}
 		for _, form := range []form{byMagnitude, byMagnitudeF, durationOr, dateOnly} {
-			r := reading{now: time.Unix(1773500966, 0), conv: &unknown, sig: new(Signal)}
+			r := reading{clocks: clocks{came: time.Unix(1773500966, 0)}, conv: &unknown, sig: new(Signal)}
 			if d, ok := r.timeOf(v, form); d < 0 || !ok && d != 0 || d%time.Millisecond != 0 && d != maxDuration {
 				t.Fatalf("form %d: %q: %d, %v", form, v, d, ok)
 			}

@@ -252,12 +252,12 @@ func TestMagnitude(t *testing.T) {
 		{fmt.Sprint(epoch * 1000), &prisjaktRow, 45 * second},
 	} {
 		v := strings.ReplaceAll(c.v, " ", "")
-		r := reading{now: now, conv: c.conv, sig: new(Signal)}
+		r := reading{clocks: clocks{came: now}, conv: c.conv, sig: new(Signal)}
 		if got, ok := r.magnitude(v, true); !ok || got != c.want {
 			t.Errorf("%s, %q: got %v, %v, want %v", c.conv.name, v, got, ok, c.want)
 		}
 	}
-	r := reading{now: now, conv: &unknown, sig: new(Signal)}
+	r := reading{clocks: clocks{came: now}, conv: &unknown, sig: new(Signal)}
 	for _, v := range []string{"1000000000000000000", "99999999999999999999", "-5", "soon", "1.5.1"} {
 		if got, ok := r.magnitude(v, true); ok {
 			t.Errorf("%q: got %v, want nothing", v, got)

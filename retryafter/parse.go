@@ -77,11 +77,12 @@ func (r *reading) retryAfter(lines []string, form retryForm) (d time.Duration, o
 				continue
 			}
 			empty = false
+			var now time.Time
 			var ref instant
-			if !isDigit(member[0]) {
-				ref = r.clock() // reads Date: only where a date may stand
+			if !isDigit(member[0]) { // reads the clocks: only where a date may stand
+				now, ref = r.now(), r.clock()
 			}
-			if m, valid := parse(member, r.now, ref, form); valid {
+			if m, valid := parse(member, now, ref, form); valid {
 				d, ok = max(d, m), true
 			} else {
 				bad = true

@@ -175,10 +175,33 @@ func printable(v string) bool {
 	return len(v) <= maxValue
 }
 
+// short reads the usual value, which every form of a number means alike: one
+// line of at most 15 digits.
+func (h *hit) short() (n int64, ok bool) {
+	if len(h.vals) != 1 {
+		return 0, false
+	}
+	v := h.vals[0]
+	if len(v) > 15 {
+		return 0, false
+	}
+	for i := 0; i < len(v); i++ {
+		d := v[i] - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(d)
+	}
+	return n, v != ""
+}
+
 // count reads a number of units. negative is true for a number below zero, whose
 // size does not matter; only what is left may be. list is true when more stands
 // behind the number.
 func (r *reading) count(h *hit) (n int64, negative, list, ok bool) {
+	if n, ok = h.short(); ok {
+		return n, false, false, true
+	}
 	if h.f.form == countList || h.f.form == countListAny {
 		return r.countList(h)
 	}
@@ -271,6 +294,11 @@ func thousands(lines []string) bool {
 
 // time reads a length of time, or an instant as the time until it.
 func (r *reading) time(h *hit) (time.Duration, bool) {
+	if f := h.f.form; f == byMagnitude || f == byMagnitudeF {
+		if n, ok := h.short(); ok {
+			return r.bySize(uint64(n), 0, r.conv.small)
+		}
+	}
 	v, ok := r.one(h)
 	if !ok {
 		return 0, false
@@ -320,7 +348,7 @@ func (r *reading) timeOf(v string, f form) (time.Duration, bool) {
 func (r *reading) date(v string) (time.Duration, bool) {
 	at, ok := rfc3339(v)
 	if !ok {
-		at.sec, ok = httpDate(v, r.now)
+		at.sec, ok = r.httpDate(v)
 		at.nano = 0
 	}
 	if !ok {
@@ -351,17 +379,22 @@ func (r *reading) magnitude(v string, fraction bool) (time.Duration, bool) {
 	if !fraction && strings.IndexByte(v, '.') >= 0 {
 		return 0, false
 	}
+	return r.bySize(n, nano, r.conv.small)
+}
+
+// bySize reads the number that magnitude has found.
+func (c *clocks) bySize(n, nano uint64, small smallNumber) (time.Duration, bool) {
 	start := uint64(epochStart)
 	if n >= epochStart/2 {
-		if c := r.clock().sec - 366*86400; c >= epochStart/2 && c < epochStart {
-			start = uint64(c)
+		if t := c.clock().sec - 366*86400; t >= epochStart/2 && t < epochStart {
+			start = uint64(t)
 		}
 	}
-	if r.conv.small == smallMillis && n < start*100 {
+	if small == smallMillis && n < start*100 {
 		return span(n, nano, time.Millisecond), true // three years: seconds would be an epoch
 	}
 	if n < start {
-		if r.conv.small == smallPast {
+		if small == smallPast {
 			return 0, true
 		}
 		return span(n, nano, time.Second), true
@@ -377,5 +410,5 @@ func (r *reading) magnitude(v string, fraction bool) (time.Duration, bool) {
 	default:
 		return 0, false
 	}
-	return r.clock().until(at), true
+	return c.clock().until(at), true
 }

@@ -80,8 +80,8 @@ func (r *Reader) ForHost(host string) *Reader {
 }
 
 // Read reads the status and the headers of a response that came at now. The zero
-// Time stands for time.Now, which then is read only where there is something
-// to read.
+// Time stands for time.Now, which then is read only where a header's meaning
+// depends on it, and for dialects that are not built in.
 func (r *Reader) Read(status int, h http.Header, now time.Time) (s Signal) {
 	r.ReadTo(&s, status, h, now)
 	return s
@@ -91,6 +91,9 @@ func (r *Reader) Read(status int, h http.Header, now time.Time) (s Signal) {
 // response says anything.
 func (r *Reader) ReadTo(s *Signal, status int, h http.Header, now time.Time) bool {
 	said := r.set != 0 && (r.read(s, status, h, now) || s.Throttled)
+	if len(r.custom) > 0 && now.IsZero() {
+		now = time.Now()
+	}
 	for _, d := range r.custom {
 		if c, ok := d.Read(status, h, now); ok {
 			s.join(&c, d.Name())

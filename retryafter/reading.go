@@ -9,9 +9,8 @@ import (
 // scan and stores none of its own pointers anywhere: the compiler then keeps both
 // on the stack.)
 type reading struct {
+	clocks
 	status int
-	h      http.Header
-	now    time.Time
 	sig    *Signal
 	rows   [maxLimits]uint8 // where in the table each limit of sig was read
 
@@ -20,33 +19,45 @@ type reading struct {
 	refused bool     // the status refuses the request, in this dialect
 	asked   uint8    // the rank of the explicit request to wait, zero: none yet
 	asker   uint8    // the row that read it
-
-	dateLine, ageLine string  // what the clock is read from
-	server            instant // the server's clock
-	hasServer         bool
 }
 
 // read reads a response into the zero Signal s. It is false when the response
 // said nothing that c reads.
 func (c *Reader) read(s *Signal, status int, h http.Header, now time.Time) bool {
-	var found scan
-	found.scan(h, c.set)
-	if found.seen == 0 && status < 400 {
+	if len(h) == 0 && status < 400 {
 		return false
 	}
-	if now.IsZero() {
-		now = time.Now()
+	var few [fewHits]hit
+	found := scan{hits: few[:0]}
+	found.scan(h, c.set)
+	switch {
+	case found.seen == 0 && status < 400:
+		return false
+	case found.more:
+		return c.readMany(s, status, h, now)
+	case status < 400 && c.usual(s, &found, h, now):
+		return true
 	}
 	c.interpret(s, &found, status, h, now)
 	return found.seen != 0 || s.HasRetryAfter
 }
 
+// readMany is read with room for all hits.
+func (c *Reader) readMany(s *Signal, status int, h http.Header, now time.Time) bool {
+	var many [maxHits]hit
+	found := scan{hits: many[:0]}
+	found.scan(h, c.set)
+	c.interpret(s, &found, status, h, now)
+	return true
+}
+
 // interpret makes s of what was found.
 func (c *Reader) interpret(s *Signal, found *scan, status int, h http.Header, now time.Time) {
-	r := reading{status: status, h: h, now: now, sig: s, seen: found.seen, dateLine: found.date, ageLine: found.age}
+	found.sort()
+	r := reading{clocks: clocks{h: h, came: now}, status: status, sig: s, seen: found.seen}
 	r.conv = c.choose(found, status)
 	r.refused = r.refuses()
-	for i := 0; i < found.n; {
+	for i := 0; i < len(found.hits); {
 		run := found.run(i)
 		r.run(run)
 		i += len(run)
@@ -147,33 +158,3 @@ func (r *reading) ask(rank uint8, d time.Duration, row *builtin) {
 	r.asked, r.asker = rank, row.order
 	r.sig.ask(d)
 }
-
-// clock is the server's time: its Date and, for a stored response, its Age;
-// without a readable Date it is ours.
-func (r *reading) clock() instant {
-	if r.hasServer {
-		return r.server
-	}
-	r.server, r.hasServer = instantOf(r.now), true
-	if len(r.dateLine) <= maxValue {
-		if sec, ok := httpDate(trim(r.dateLine), r.now); ok {
-			r.server = instant{sec + r.age(), 0}
-		}
-	}
-	return r.server
-}
-
-// age is the response's Age in seconds, zero when it has none.
-func (r *reading) age() int64 {
-	if len(r.ageLine) > maxValue {
-		return 0
-	}
-	n, ok := digits(trim(r.ageLine))
-	if !ok {
-		return 0
-	}
-	return int64(min(n, 1<<31)) // RFC 9111, section 1.2.2: saturates there
-}
-
-// stored reports whether the response came from a cache.
-func (r *reading) stored() bool { return r.age() > 0 }

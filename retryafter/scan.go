@@ -3,17 +3,17 @@ package retryafter
 import "net/http"
 
 // maxHits is how many headers of one response are read; Kong with every window
-// sends 16.
-const maxHits = 20
+// sends 16. Most responses have no more than fewHits, which are sooner made.
+const (
+	maxHits = 20
+	fewHits = 6
+)
 
-// A scan is what was found in a header, in an order that does not depend on that
-// of the map.
+// A scan is what was found in a header.
 type scan struct {
 	seen bitset
-	n    int
-	hits [maxHits]hit
-
-	date, age string // the first lines of Date and Age
+	hits []hit // with the room for as many as are read; in any order before sort
+	more bool  // there were more
 }
 
 // A hit is a header of the response that some row knows.
@@ -31,33 +31,27 @@ func (h *hit) label() string {
 	return h.key[h.lo:h.hi]
 }
 
-// after reports whether h comes after a hit for f with a label: hits are read by
-// row, limit and field.
-func (h *hit) after(f *field, label string) bool {
-	if h.f.row != f.row {
-		return h.f.row.order > f.row.order
+// after reports whether h comes after o: hits are read by row, limit and field.
+func (h *hit) after(o *hit) bool {
+	if h.f.row != o.f.row {
+		return h.f.row.order > o.f.row.order
 	}
-	if l := h.label(); l != label {
-		return l > label
+	if a, b := h.label(), o.label(); a != b {
+		return a > b
 	}
-	return h.f.order > f.order
+	return h.f.order > o.f.order
 }
 
-// scan finds the headers that rows of set know, and the server's clock. One pass
-// over the map costs less than a lookup for each of a hundred names, and most keys
-// are passed over after a look at four of their bytes.
+// scan finds the headers that rows of set know. One pass over the map costs less
+// than a lookup for each of a hundred names, and most keys are passed over after
+// a look at two of their bytes.
 func (c *scan) scan(h http.Header, set bitset) {
 	for key, vals := range h {
-		if len(key) < minName {
-			if key == "Date" && len(vals) > 0 {
-				c.date = vals[0]
-			} else if key == "Age" && len(vals) > 0 {
-				c.age = vals[0]
-			}
+		if key == "" {
 			continue
 		}
 		p := names.starts[start(key)]
-		if p == nil || len(key) > maxName {
+		if p == nil || len(key) < minName || len(key) > maxName {
 			continue
 		}
 		var lo, hi uint8
@@ -72,38 +66,41 @@ func (c *scan) scan(h http.Header, set bitset) {
 		}
 		c.seen |= f.row.own | f.marks
 		if f.role != isMark {
-			c.insert(f, key, vals, lo, hi)
+			c.take(f, key, vals, lo, hi)
 		}
 	}
 }
 
-// insert keeps the hits in order, and the first of too many.
-func (c *scan) insert(f *field, key string, vals []string, lo, hi uint8) {
-	label := f.label
-	if hi > 0 {
-		label = key[lo:hi]
-	}
-	i := c.n
-	for i > 0 && c.hits[i-1].after(f, label) {
-		i--
-	}
-	if i == maxHits {
+// take adds a hit; of too many the first in order stay.
+func (c *scan) take(f *field, key string, vals []string, lo, hi uint8) {
+	n := len(c.hits)
+	if n < cap(c.hits) {
+		c.hits = c.hits[:n+1]
+		h := &c.hits[n]
+		h.f, h.key, h.vals, h.lo, h.hi = f, key, vals, lo, hi
 		return
 	}
-	if c.n < maxHits {
-		c.n++
+	c.more = true
+	c.sort()
+	h := hit{f, key, vals, lo, hi}
+	if last := &c.hits[n-1]; last.after(&h) {
+		*last = h
 	}
-	if i+1 < c.n {
-		copy(c.hits[i+1:c.n], c.hits[i:])
+}
+
+// sort puts the hits in an order that does not depend on that of the map.
+func (c *scan) sort() {
+	for i := 1; i < len(c.hits); i++ {
+		for j := i; j > 0 && c.hits[j-1].after(&c.hits[j]); j-- {
+			c.hits[j-1], c.hits[j] = c.hits[j], c.hits[j-1]
+		}
 	}
-	h := &c.hits[i]
-	h.f, h.key, h.vals, h.lo, h.hi = f, key, vals, lo, hi
 }
 
 // run returns the hits from the i-th on that belong to one row.
 func (c *scan) run(i int) []hit {
 	j := i + 1
-	for j < c.n && c.hits[j].f.row == c.hits[i].f.row {
+	for j < len(c.hits) && c.hits[j].f.row == c.hits[i].f.row {
 		j++
 	}
 	return c.hits[i:j]
@@ -116,7 +113,7 @@ func (c *scan) showsLinear(status int) bool {
 	if status != http.StatusBadRequest || c.seen&markInfix == 0 {
 		return false
 	}
-	for i := range c.hits[:c.n] {
+	for i := range c.hits {
 		h := &c.hits[i]
 		if h.f.marks&markInfix == 0 || h.f.role != isReset || len(h.vals[0]) > maxValue {
 			continue

@@ -62,6 +62,11 @@ func TestTable(t *testing.T) {
 		} else if row.odd != plain {
 			t.Errorf("%s: an oddity without headers", row.name)
 		}
+		for _, sign := range row.shows {
+			if sign&signs == 0 {
+				t.Errorf("%s: the sign %b is not looked for", row.name, sign)
+			}
+		}
 		for _, used := range row.uses {
 			if used.own == 0 {
 				t.Errorf("%s uses %s, which has no headers", row.name, used.name)

@@ -61,14 +61,14 @@ type Pass struct {
 // Land must be called.
 func (p *Pass) Bound() bool { return p.probe || p.flock != 0 }
 
-// free reports whether g holds nobody up: one or two atomic reads.
-func (g *Gate) free() bool {
+// Free reports whether g holds nobody up: one or two atomic reads.
+func (g *Gate) Free() bool {
 	return g == nil || g.Closed() && g.Allowance() == math.MaxInt
 }
 
 // holds reports whether who is due must wait for one in flight to land.
 func (g *Gate) holds(now law.Time) bool {
-	return !g.free() && g.Closed() && g.flying >= g.Allowance() && now < g.relents()
+	return !g.Free() && g.Closed() && g.flying >= g.Allowance() && now < g.relents()
 }
 
 // relents returns when g no longer waits for those in flight.
@@ -94,7 +94,7 @@ func (l *Line) take(g *Gate, now law.Time) (p Pass, ok bool) {
 		return Pass{}, false
 	}
 	p = Pass{gate: g, Ticket: ticket, probe: probe}
-	if !probe && !g.free() {
+	if !probe && !g.Free() {
 		if g.flying == 0 || now >= g.relents() {
 			g.flock++
 			g.flying = 0
@@ -108,7 +108,7 @@ func (l *Line) take(g *Gate, now law.Time) (p Pass, ok bool) {
 
 // pass is take where g holds nobody up: it needs no time, and gives no probe.
 func (l *Line) pass(g *Gate) (Pass, bool) {
-	if !g.free() || g.retired {
+	if !g.Free() || g.retired {
 		return Pass{}, false
 	}
 	ticket, probe, ok := g.Take(time.Time{})
@@ -173,6 +173,17 @@ func (l *Line) retireGate(g *Gate, now law.Time) bool {
 	return g.retired
 }
 
+// Look returns the refusal of a request that would arrive before g now, or nil
+// where it may enter.
+func (l *Line) Look(g *Gate) (*Refusal, error) {
+	now := l.lock()
+	defer l.unlock()
+	if l.retired || g.retired {
+		return nil, ErrRetired
+	}
+	return l.barred(g, now), nil
+}
+
 // barred returns the refusal of a request that arrives before g now, or nil
 // where it may start or stand in line.
 func (l *Line) barred(g *Gate, now law.Time) *Refusal {
@@ -225,7 +236,7 @@ func (l *Line) turnAway(w *waiter, r *Refusal) {
 
 // thin tells those before g who have no room there, the last to come first.
 func (l *Line) thin(g *Gate, now law.Time) {
-	if g == nil || g.waiting == 0 || g.Closed() {
+	if g.waiting == 0 || g.Closed() {
 		return
 	}
 	room := g.Room(l.time(now))
@@ -233,7 +244,7 @@ func (l *Line) thin(g *Gate, now law.Time) {
 		return
 	}
 	var freed []Need
-	from := law.Never
+	from := law.Never // the first start that is free again
 	for w, next := l.first, (*waiter)(nil); w != nil; w = next {
 		next = w.next
 		switch {
@@ -245,7 +256,8 @@ func (l *Line) thin(g *Gate, now law.Time) {
 			l.limitWait(w)
 			continue
 		}
-		freed, from = append(freed, w.needs...), min(from, w.at)
+		freed = append(freed, w.needs...)
+		from = min(from, w.at)
 		l.turnAway(w, l.refusalOf(g, now))
 	}
 	if l.mixed {

@@ -145,10 +145,15 @@ func (l *Line) heedAll(budgets []*Budget, f func(*Budget)) {
 	}
 	list := l.heard.host.list
 	for i := range list {
-		if h := &list[i]; h.only == nil || slices.Contains(budgets, h.only) {
+		if h := &list[i]; h.concerns(budgets) {
 			f(h.b)
 		}
 	}
+}
+
+// concerns reports whether it holds those of the identity who need budgets.
+func (h *held) concerns(budgets []*Budget) bool {
+	return h.only == nil || slices.Contains(budgets, h.only)
 }
 
 // forget drops what no longer makes a difference.
@@ -297,10 +302,19 @@ func (e *ear) succeeded(started time.Duration) {
 
 // Learn takes in what an answer said is left of a limit: of the budget
 // s.Rule, whoever needs it, or else of those of an identity. It reports how many
-// units others have spent; see law.Cap. The oldest of too many limits goes.
-func (l *Line) Learn(s Scope, key LearnedKey, source string, said law.Said) (spent int64, err error) {
+// units others have spent; see law.Cap. The oldest of too many limits goes. With
+// ended it is Arrived too, before that.
+func (l *Line) Learn(s Scope, key LearnedKey, source string, said *law.Said, ended []*Budget) (spent int64, err error) {
 	now := l.lock()
-	defer l.unlock()
+	if ended != nil {
+		l.count1(ended, -1)
+	}
+	spent, err = l.learn(s, key, source, said, now)
+	l.unlock()
+	return spent, err
+}
+
+func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now law.Time) (spent int64, err error) {
 	if l.retired || s.Rule != nil && s.Rule.retired {
 		return 0, ErrRetired
 	}
@@ -334,10 +348,12 @@ func (l *Line) Learn(s Scope, key LearnedKey, source string, said law.Said) (spe
 	h := &(*list)[i]
 	h.source = source
 	c := h.b.state.(*law.Cap)
+	if l.waiting == 0 {
+		return c.Hear(now, *said), nil
+	}
 	before := c.Remaining(now)
-	spent = c.Hear(now, said)
+	spent = c.Hear(now, *said)
 	switch {
-	case l.waiting == 0:
 	case isNew:
 		l.hold(h.b, s, false)
 		l.changed(now, true, h.b)
@@ -505,19 +521,53 @@ func (l *Line) Heard(budgets []*Budget) (all []Heard) {
 // roomHeard reports whether a request that takes one unit of each of budgets and
 // has no identity can start now, for all that answers have brought.
 func (l *Line) roomHeard(budgets []*Budget, now law.Time) bool {
-	ok := true
-	list := forget(l.heard.host.list, now)
-	l.heard.host.list = list
-	for i := range list {
-		if list[i].isPause() {
-			return false // it may have to hear of a success
+	host := &l.heard.host
+	for i := range host.list {
+		if recovered(host.list[i:i+1], now) {
+			host.list = forget(host.list, now)
+			break
 		}
 	}
-	l.heedAll(budgets, func(b *Budget) {
-		at, _ := b.state.Earliest(now, now, 1)
-		ok = ok && at <= now
-	})
-	return ok
+	for _, b := range budgets {
+		if !haveRoom(b.said(), budgets, now) {
+			return false
+		}
+	}
+	return haveRoom(host.list, budgets, now)
+}
+
+// takeHeard takes what roomHeard has found room for.
+func (l *Line) takeHeard(budgets []*Budget, now law.Time) {
+	for _, b := range budgets {
+		takeAll(b.said(), budgets, now)
+	}
+	takeAll(l.heard.host.list, budgets, now)
+}
+
+// haveRoom reports whether each of list that concerns who needs budgets has a
+// unit now. A pause never has: it may have to hear of a success.
+func haveRoom(list []held, budgets []*Budget, now law.Time) bool {
+	for i := range list {
+		c, ok := list[i].b.state.(*law.Cap)
+		if !ok {
+			return false
+		}
+		if list[i].concerns(budgets) {
+			if at, _ := c.Earliest(now, now, 1); at > now {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// takeAll takes a unit of each of list, which haveRoom.
+func takeAll(list []held, budgets []*Budget, now law.Time) {
+	for i := range list {
+		if list[i].concerns(budgets) {
+			list[i].b.state.(*law.Cap).Take(now, 1)
+		}
+	}
 }
 
 func (l *Line) undoHeard(budgets []*Budget, count bool, at time.Duration) {
@@ -535,7 +585,7 @@ func (l *Line) undoHeard(budgets []*Budget, count bool, at time.Duration) {
 	})
 }
 
-// Arrived is Answered for what Start has counted.
+// Arrived is Answered for what Start has counted. Learn can do it besides.
 func (l *Line) Arrived(budgets []*Budget) {
 	l.mu.Lock()
 	l.count1(budgets, -1)

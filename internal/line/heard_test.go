@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,10 @@ func TestHeardWhileInLine(t *testing.T) {
 		// In the bubble nothing may be drawn: it is another goroutine.
 		script := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(0, 59), 8, 8), 2, 25).Draw(rt, "script")
 		var faults []string
-		fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+		var mu sync.Mutex // guards what the goroutines share
+		fault := func(format string, args ...any) {
+			faults = append(faults, fmt.Sprintf(format, args...))
+		}
 		synctest.Test(t, func(t *testing.T) {
 			l := New()
 			l.SetCaps(0, []int{0, 0, 1, 3}[script[0][0]%4])
@@ -55,16 +59,24 @@ func TestHeardWhileInLine(t *testing.T) {
 					key += fmt.Sprintf(" %p", n.B)
 				}
 				own := append([]Need(nil), c.needs...)
+				mu.Lock()
 				running++
+				mu.Unlock()
 				go func() {
 					defer cancel()
 					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Who: c.who, Count: true}, nil)
-					defer func() { running-- }()
+					defer func() {
+						mu.Lock()
+						defer mu.Unlock()
+						running--
+					}()
 					if err != nil {
 						return
 					}
+					mu.Lock()
 					if refusal != nil {
 						fault("refused: %+v", refusal)
+						mu.Unlock()
 						return
 					}
 					now := l.Now()
@@ -77,6 +89,7 @@ func TestHeardWhileInLine(t *testing.T) {
 						fault("%s: overtaken", key)
 					}
 					lasts[key] = max(lasts[key], arrived)
+					mu.Unlock()
 					l.Sent(&g)
 					time.Sleep(time.Second)
 					l.Answered(&g, all)
@@ -99,11 +112,13 @@ func TestHeardWhileInLine(t *testing.T) {
 						fault("%v", err)
 					}
 					if length > 0 {
+						mu.Lock()
 						paused[p.Scope] = l.Now() + length
+						mu.Unlock()
 					}
 				case 1:
 					said := law.Said{Left: int64(d[4] % 4), Limit: int64(1 + d[5]%5), Reset: int64(10 * time.Second), Started: int64(l.Now())}
-					if _, err := l.Learn(s, LearnedKey{Name: "x"}, "", said); err != nil {
+					if _, err := l.Learn(s, LearnedKey{Name: "x"}, "", &said, nil); err != nil {
 						fault("%v", err)
 					}
 				case 2:
@@ -123,11 +138,13 @@ func TestHeardWhileInLine(t *testing.T) {
 				}
 				synctest.Wait() // who is due now starts before the next step
 			}
-			for i := 0; running > 0; i++ {
-				if time.Sleep(10 * time.Second); i > 100 {
-					fault("%d still wait", running)
-					break
-				}
+			for range 100 {
+				time.Sleep(10 * time.Second)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if running > 0 {
+				fault("%d still wait", running)
 			}
 			time.Sleep(time.Hour)
 			for who := uint64(1); who <= ids; who++ {

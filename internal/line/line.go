@@ -127,9 +127,9 @@ type Grant struct {
 	At     time.Duration // the start, since the line's epoch
 	Waited time.Duration
 	Slot   bool // it holds an in-flight slot until Release
+	Pass   Pass // of its gate
 	Count  bool // it is in flight until Answered
 	who    uint64
-	Pass   Pass // of its gate
 	w      *waiter
 }
 
@@ -170,8 +170,8 @@ func (l *Line) unlock() {
 // at once if it cannot start in time, or returns the plain error of a context
 // that is over. Those due at one instant return one after another, each when
 // the one before it is Sent. The needs are those asked for and what answers have
-// brought. g is the gate of this line that it must pass; nil is none. It is no
-// part of the Ask, for what may be kept would bring the needs to the heap with it.
+// brought. g is the gate of this line that it must pass; nil is none. It is no part
+// of the Ask, for what may be kept would bring the needs to the heap with it.
 func (l *Line) Enter(ctx context.Context, a *Ask, g *Gate) (Grant, []Need, *Refusal, error) {
 	if err := ctx.Err(); err != nil {
 		return Grant{}, nil, nil, err
@@ -199,7 +199,7 @@ func (l *Line) enter(ctx context.Context, a *Ask, g *Gate, now law.Time) (Grant,
 		if pass, ok := l.tryAlone(a, g, now); ok {
 			slot := l.takeSlot(a)
 			l.unlock()
-			return Grant{At: time.Duration(now), Slot: slot, Count: a.Count, who: a.Who, Pass: pass}, a.Needs, nil, nil
+			return Grant{At: time.Duration(now), Slot: slot, Pass: pass, Count: a.Count, who: a.Who}, a.Needs, nil, nil
 		}
 	}
 	w, refusal := l.join(ctx, a, g, now)
@@ -277,7 +277,7 @@ func (l *Line) Start(budgets []*Budget, g *Gate, count bool) (at time.Duration, 
 			b.forget()
 		}
 		if l.heard != nil {
-			l.heedAll(budgets, func(b *Budget) { b.state.Take(now, 1) })
+			l.takeHeard(budgets, now)
 		}
 		if count {
 			l.count1(budgets, 1)

@@ -123,11 +123,10 @@ func (l *Line) dispatchMixed(now law.Time) {
 		l.start(w, pass, max(p.at, now-catchUp), now)
 		if c.first == nil {
 			l.drop(c)
-		} else {
-			c.first.late = late && c.first.at <= now
-			l.due.push(c)
+			continue
 		}
-		l.thin(w.gate, now)
+		c.first.late = late && c.first.at <= now
+		l.due.push(c)
 	}
 	l.stalled = l.ready.Len() > 0 && l.full()
 	at := law.Never

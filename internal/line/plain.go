@@ -135,7 +135,7 @@ func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, g *Gate, now law.
 	if at <= now {
 		return g.holds(now) || l.slots > 0 && !noSlot && (l.full() || l.stalled)
 	}
-	if l.gated || !g.free() || l.slots > 0 && (!noSlot || l.slotless < l.waiting) {
+	if l.gated || !g.Free() || l.slots > 0 && (!noSlot || l.slotless < l.waiting) {
 		return true
 	}
 	for i := range needs {
@@ -181,7 +181,7 @@ func (l *Line) add(w *waiter, p *foresight) {
 		w.prev.next = w
 	}
 	l.tail = w
-	l.gated = l.gated || !w.gate.free()
+	l.gated = l.gated || !w.gate.Free()
 	l.count(w, 1)
 	c.push(w)
 	if p != nil {
@@ -409,7 +409,6 @@ func (l *Line) dispatchPlain(now law.Time) {
 			slot = now // it could not have started then
 		}
 		l.start(w, pass, slot, now)
-		l.thin(w.gate, now)
 		if l.first != nil {
 			t = min(now, max(slot, l.first.arrived))
 		}

@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ type flight struct {
 	cancel context.CancelFunc
 	needs  []Need
 	noSlot bool
+	gate   *Gate
 	by     law.Time
 	told   law.Time // Never: not bound
 	grant  Grant
@@ -29,25 +31,26 @@ type flight struct {
 
 func (f *flight) started() bool { return f.end == "started" }
 
-// A tower watches what cannot be planned: slots, and answers that come when
-// they come. It knows no plan, only what must hold at every instant.
+// A tower watches what cannot be planned: slots, gates, and answers that come
+// when they come. It knows no plan, only what must hold at every instant.
 type tower struct {
 	l       *Line
 	slots   int
 	specs   []law.Spec
 	budgets []*Budget
+	gates   []*Gate
 	flights []*flight
 	log     []string
 }
 
-func (w *tower) arrive(needs []Need, noSlot bool, wait law.Time) {
+func (w *tower) arrive(needs []Need, noSlot bool, gate *Gate, wait law.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	now := int64(w.l.Now())
-	f := &flight{id: len(w.flights), cancel: cancel, needs: needs, noSlot: noSlot, by: law.Never - 1, told: now, ended: law.Never}
+	f := &flight{id: len(w.flights), cancel: cancel, needs: needs, noSlot: noSlot, gate: gate, by: law.Never - 1, told: now, ended: law.Never}
 	if wait >= 0 {
 		f.by = now + wait
 	}
-	if r := w.l.Delay(&Ask{Needs: slices.Clone(needs), NoSlot: noSlot}, nil); r != nil {
+	if r := w.l.Delay(&Ask{Needs: slices.Clone(needs), NoSlot: noSlot}, gate); r != nil {
 		if f.told = now + int64(r.RetryAfter); r.AtLeast {
 			f.told = law.Never
 		}
@@ -56,7 +59,7 @@ func (w *tower) arrive(needs []Need, noSlot bool, wait law.Time) {
 	ask := &Ask{Needs: needs, MaxWait: time.Duration(wait), NoSlot: noSlot}
 	go func() {
 		defer cancel()
-		g, needs, refusal, err := w.l.Enter(ctx, ask, nil)
+		g, needs, refusal, err := w.l.Enter(ctx, ask, gate)
 		f.needs = needs
 		switch {
 		case err != nil:
@@ -67,7 +70,7 @@ func (w *tower) arrive(needs []Need, noSlot bool, wait law.Time) {
 			f.end, f.grant, f.at = "started", g, int64(g.At)
 			w.l.Sent(&g)
 		}
-		if err == nil && refusal != nil && int64(w.l.Now()) != now && int64(w.l.Now()) != f.by {
+		if err == nil && refusal != nil && !refusal.Open && int64(w.l.Now()) != now && int64(w.l.Now()) != f.by {
 			f.end = fmt.Sprintf("refused at %d, neither at once nor at the end of its wait", w.l.Now())
 		}
 	}()
@@ -88,7 +91,31 @@ func (w *tower) answer(f *flight) {
 	if f.grant.Slot {
 		w.l.Release()
 	}
+	if p := &f.grant.Pass; p.gate != nil {
+		if b := p.gate.Breaker.(*fakeBreaker); p.probe && b.open && b.flock == p.Ticket {
+			b.places++
+		}
+		w.l.Land(p)
+	}
 	synctest.Wait()
+}
+
+// turn takes a gate to its next state: free, open, half-open, slow start.
+func (w *tower) turn(g *Gate, n int) string {
+	b := g.Breaker.(*fakeBreaker)
+	switch {
+	case g.Free():
+		b.open, b.places = true, 0
+	case b.open && b.places == 0 && b.flock == nil:
+		b.places, b.flock = n, new(int)
+	case b.open:
+		b.open, b.flock, b.allowance = false, nil, n
+	default:
+		b.allowance = math.MaxInt
+	}
+	w.l.Recheck(g)
+	synctest.Wait()
+	return fmt.Sprintf("open %t, %d places, %d allowed", b.open, b.places, b.allowance)
 }
 
 // check returns what does not hold now.
@@ -123,7 +150,7 @@ func (w *tower) check() string {
 	// Those with the same needs start in order of arrival.
 	for i, f := range w.flights {
 		for _, g := range w.flights[:i] {
-			if g.end == "" && f.started() && f.noSlot == g.noSlot && slices.EqualFunc(f.needs, g.needs, func(a, b Need) bool { return a.B == b.B }) {
+			if g.end == "" && f.started() && f.noSlot == g.noSlot && f.gate == g.gate && slices.EqualFunc(f.needs, g.needs, func(a, b Need) bool { return a.B == b.B }) {
 				return fmt.Sprintf("%d started before %d", f.id, g.id)
 			}
 		}
@@ -151,8 +178,25 @@ func (w *tower) check() string {
 	defer w.l.mu.Unlock()
 	for r := w.l.first; r != nil; r = r.next {
 		first := r.class.first == r || !w.l.mixed && w.l.first == r
-		if p := w.l.real(r.needs, now, now); first && r.at <= now && p.at <= now && (r.noSlot || !w.l.full()) && (w.l.mixed || w.l.isPlanned(r)) {
+		if p := w.l.real(r.needs, now, now); first && r.at <= now && p.at <= now && (r.noSlot || !w.l.full()) && !r.gate.holds(now) && (w.l.mixed || w.l.isPlanned(r)) {
 			return fmt.Sprintf("request %d, planned for %d, waits at %d though nothing is missing", r.seq, r.at, now)
+		}
+	}
+	for i, g := range w.gates {
+		before, flying := 0, 0
+		for _, f := range w.flights {
+			if f.gate == g && f.end == "" {
+				before++
+			}
+			if f.gate == g && f.started() && f.ended == law.Never && f.grant.Pass.flock == g.flock && g.flock > 0 {
+				flying++
+			}
+		}
+		if before != g.waiting || flying != g.flying {
+			return fmt.Sprintf("gate %d counts %d before it and %d in flight; they are %d and %d", i, g.waiting, g.flying, before, flying)
+		}
+		if b := g.Breaker.(*fakeBreaker); b.open && before > b.places {
+			return fmt.Sprintf("%d stand before gate %d, which has %d places", before, i, b.places)
 		}
 	}
 	if waiting == 0 && (w.l.timerAt != law.Never || w.l.chain.first != nil) {
@@ -161,12 +205,16 @@ func (w *tower) check() string {
 	return ""
 }
 
-// TestSlotsAndAnswers: C36, S15, in-flight caps and strict laws, in lines where
-// all need the same and where needs differ.
+// TestSlotsAndAnswers: C36, S15, S70, in-flight caps, strict laws and gates, in
+// lines where all need the same and where needs differ.
 func TestSlotsAndAnswers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		slots := rapid.IntRange(0, 3).Draw(rt, "slots")
 		w := &tower{slots: slots}
+		for range rapid.IntRange(0, 2).Draw(rt, "gates") {
+			b := &fakeBreaker{allowance: math.MaxInt, lease: time.Duration(rapid.IntRange(1, 30).Draw(rt, "lease"))}
+			w.gates = append(w.gates, &Gate{Breaker: b})
+		}
 		for range 3 - rapid.IntRange(0, 2).Draw(rt, "budgets") {
 			s := law.Spec{N: rapid.Int64Range(1, 3).Draw(rt, "n"), Per: time.Duration(12 - rapid.Int64Range(0, 10).Draw(rt, "per"))}
 			s.Strict = rapid.Bool().Draw(rt, "strict")
@@ -179,16 +227,22 @@ func TestSlotsAndAnswers(t *testing.T) {
 			needs     []int
 			cost      int64
 			noSlot    bool
+			gate      *Gate
 		}
 		var steps []step
 		for range rapid.IntRange(20, 60).Draw(rt, "steps") {
-			s := step{op: rapid.IntRange(0, 9).Draw(rt, "op"), which: rapid.IntRange(0, 7).Draw(rt, "which"), by: rapid.Int64Range(0, 14).Draw(rt, "by"), cost: 1}
+			s := step{op: rapid.IntRange(0, 10).Draw(rt, "op"), which: rapid.IntRange(0, 7).Draw(rt, "which"), by: rapid.Int64Range(0, 14).Draw(rt, "by"), cost: 1}
 			for b := range w.specs {
 				if plain || rapid.Bool().Draw(rt, "needs") {
 					s.needs = append(s.needs, b)
 				}
 			}
 			s.noSlot = !plain && rapid.IntRange(0, 3).Draw(rt, "no slot") == 0
+			if n := len(w.gates); n > 0 && !s.noSlot {
+				if i := rapid.IntRange(0, n).Draw(rt, "gate"); i > 0 {
+					s.gate = w.gates[i-1]
+				}
+			}
 			steps = append(steps, s)
 		}
 		var bad string
@@ -214,8 +268,8 @@ func TestSlotsAndAnswers(t *testing.T) {
 					if s.op == 0 {
 						wait = s.by * 2
 					}
-					say("%d arrives: needs %v, no slot %v, waits %d", len(w.flights), s.needs, s.noSlot, wait)
-					w.arrive(needs, s.noSlot, wait)
+					say("%d arrives: needs %v, no slot %v, gate %d, waits %d", len(w.flights), s.needs, s.noSlot, slices.Index(w.gates, s.gate), wait)
+					w.arrive(needs, s.noSlot, s.gate, wait)
 				case s.op < 6:
 					say("advance %d", s.by)
 					w.pass(time.Duration(s.by))
@@ -228,6 +282,8 @@ func TestSlotsAndAnswers(t *testing.T) {
 					say("%d is cancelled", f.id)
 					f.cancel()
 					synctest.Wait()
+				case s.op == 10 && s.gate != nil:
+					say("gate %d: %s", slices.Index(w.gates, s.gate), w.turn(s.gate, s.which%4))
 				}
 				if bad = w.check(); bad != "" {
 					break

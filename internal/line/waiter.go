@@ -69,9 +69,9 @@ type waiter struct {
 	state        state
 	noSlot       bool // it takes no slot
 	slot         bool // it has one
-	counts       bool // see Ask.Count
 	gate         *Gate
 	pass         Pass // it has one of gate
+	counts       bool // see Ask.Count
 	armed        bool // plain line: it was first, and is due at its planned start
 	late         bool // due, but held up by a slot or its gate: it starts later than planned
 	byDeadline   bool
@@ -87,7 +87,7 @@ type waiter struct {
 }
 
 func newWaiter(a *Ask, g *Gate, now law.Time) *waiter {
-	w := &waiter{arrived: now, noSlot: a.NoSlot, who: a.Who, counts: a.Count, gate: g, by: forever, ready: make(chan struct{}, 1)}
+	w := &waiter{arrived: now, noSlot: a.NoSlot, gate: g, who: a.Who, counts: a.Count, by: forever, ready: make(chan struct{}, 1)}
 	w.needs = append(w.few[:0:len(w.few)], a.Needs...)
 	return w
 }
@@ -105,7 +105,7 @@ func (w *waiter) wait(ctx context.Context, l *Line) (Grant, []Need, *Refusal, er
 	}
 	return Grant{
 		At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived),
-		Slot: w.slot, Count: w.counts, who: w.who, Pass: w.pass, w: w,
+		Slot: w.slot, Pass: w.pass, Count: w.counts, who: w.who, w: w,
 	}, w.needs, nil, nil
 }
 

@@ -33,6 +33,10 @@ var rules = map[string]rule{
 	"debug":         {ours: []string{".", "limiter", "breaker"}},
 	// It counts on its own, so that tests do not check the laws by themselves.
 	"headwaytest": {ours: []string{".", "limiter"}},
+	// It sits outside of the root, which shares internal/attempt with it.
+	"retry":            {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
+	"internal/attempt": {},
+	"internal/peek":    {},
 }
 
 // allows reports whether the rule lets a package import another. A test may
@@ -134,6 +138,18 @@ func TestImportsCheck(t *testing.T) {
 		{"retryafter/read.go", ours(""), false},
 		{"retryafter/read.go", other, false},
 
+		{"retry/retry.go", other, true},
+		{"retry/retry.go", ours(""), true},
+		{"retry/retry.go", ours("retryafter"), true},
+		{"retry/retry.go", ours("internal/attempt"), true},
+		{"retry/retry.go", ours("internal/line"), false},
+		{"retry/retry.go", ours("breaker"), true},
+		{"retry/retry.go", ours("headwaytest"), false},
+		{"retry/retry_test.go", ours("headwaytest"), true},
+		{"transport.go", ours("retry"), false},
+
+		{"internal/attempt/attempt.go", ours(""), false},
+		{"internal/attempt/attempt.go", other, false},
 		{"internal/law/law.go", std, true},
 		{"internal/law/law.go", ours("internal/line"), false},
 		{"internal/law/law.go", other, false},

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retry"
+)
+
+const (
+	calls   = 100 // during the outage
+	retries = 4
+)
+
+// A request is what is asked of the server, and what should come of it.
+type request struct {
+	method, path string
+	key          bool // with an Idempotency-Key
+	sends        int
+	end          string
+}
+
+var requests = []request{
+	{"GET", "/ok", false, 1, "200"},
+	{"GET", "/down/down/ok", false, 3, "200"},
+	{"GET", "/busy/ok", false, 2, "200"},
+	{"GET", "/cut/ok", false, 2, "200"},
+	{"GET", "/missing", false, 1, "404"},
+	{"POST", "/busy/ok", false, 2, "200"},
+	{"POST", "/down/ok", false, 1, "503"},
+	{"POST", "/cut/ok", false, 1, "error"},
+	{"POST", "/cut/ok", true, 2, "200"},
+	{"GET", "/down", false, 1 + retries, "503"},
+}
+
+// tell sends the requests to one server and the outage to another, over base,
+// and prints what became of them. The error names what was not as it should be.
+func tell(base http.RoundTripper, flaky, down string) error {
+	var sent atomic.Int64
+	transport, err := headway.NewTransport(base, headway.Config{
+		Policies: []headway.Policy{{Hosts: []string{"*"}, Limits: []limiter.Limit{limiter.PerSecond(1000)}}},
+		Observer: headway.ObserverFunc(func(_ context.Context, e headway.Event) {
+			if e.Kind == headway.EventStart {
+				sent.Add(1)
+			}
+		}),
+	})
+	if err != nil {
+		return err
+	}
+	client := retry.NewClient(transport, retry.Config{
+		MaxRetries: retries, MinBackoff: 20 * time.Millisecond, MaxBackoff: 100 * time.Millisecond,
+	})
+
+	fmt.Printf("\n  A server does to each attempt what the path says; \"busy\" is a 429 with Retry-After: 1.\n\n")
+	fmt.Printf("  %-28s %5s  %-9s %6s   %s\n", "", "sent", "came back", "after", "why")
+	var wrong error
+	for i, r := range requests {
+		begin, before := time.Now(), sent.Load()
+		end := do(client, r, flaky, fmt.Sprint(i))
+		sends := int(sent.Load() - before)
+		fmt.Printf("  %-28s %5d  %-9s %4.1f s   %s\n", r, sends, end, time.Since(begin).Seconds(), r.why())
+		if sends != r.sends || end != r.end {
+			wrong = errors.Join(wrong, fmt.Errorf("%s was sent %d times and ended in %s, want %d and %s", r, sends, end, r.sends, r.end))
+		}
+	}
+
+	before := sent.Load()
+	var all sync.WaitGroup
+	for i := range calls {
+		all.Go(func() { do(client, request{method: "GET", path: "/down"}, down, fmt.Sprint(i)) })
+	}
+	all.Wait()
+	amplification := float64(sent.Load()-before) / calls
+	fmt.Printf("\n  Another server is down, and %d requests come at once: %d are sent, %.2f for each.\n", calls, sent.Load()-before, amplification)
+	fmt.Printf("  Without a budget for the retries that would be %d.00.\n\n", 1+retries)
+	if amplification > 1.5 {
+		wrong = errors.Join(wrong, fmt.Errorf("the outage was amplified %.2f times, want 1.5 at most", amplification))
+	}
+	return wrong
+}
+
+// do sends a request and returns the status that came back, or "error".
+func do(client *http.Client, r request, url, name string) string {
+	req, err := http.NewRequest(r.method, url+r.path, strings.NewReader("hello"))
+	if err != nil {
+		return err.Error()
+	}
+	req.Header.Set("Name", name)
+	if r.key {
+		req.Header.Set("Idempotency-Key", name)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "error"
+	}
+	defer resp.Body.Close()
+	return fmt.Sprint(resp.StatusCode)
+}
+
+func (r request) String() string {
+	s := r.method + " " + r.path
+	if r.key {
+		s += ", with a key"
+	}
+	return s
+}
+
+// why says in a few words why it was sent so often.
+func (r request) why() string {
+	first, _, _ := strings.Cut(strings.Trim(r.path, "/"), "/")
+	switch {
+	case r.sends == 1+retries:
+		return "retried as often as it may be"
+	case r.end == "404":
+		return "it would be missing again"
+	case first == "ok":
+		return ""
+	case r.sends == 1:
+		return "it may have been done: a POST is not sent twice"
+	case first == "busy":
+		return "it was not done, and the server said when to come back"
+	case r.key:
+		return "the server can tell that it comes again"
+	}
+	return "a GET may come again"
+}

@@ -1,0 +1,165 @@
+package retry
+
+import (
+	"math"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// budgets holds the retry budget of every host. Amounts are counted in billionths
+// of a retry.
+type budgets struct {
+	start, perRequest, perSuccess, max int64
+	perSecond                          float64 // in retries per second: billionths per nanosecond
+	maxHosts                           int
+
+	mu    sync.RWMutex // guards following fields
+	hosts map[string]*budget
+	swept time.Time // when nothing could be forgotten last
+	// overflow is the budget of the hosts that there is no room for.
+	overflow *budget
+}
+
+// A budget is the room for retries to one host.
+type budget struct {
+	firsts atomic.Int64 // first attempts that are not in left yet
+
+	mu   sync.Mutex // guards following fields; may be taken under budgets.mu
+	left int64
+	at   time.Time // when left was counted; zero: not yet
+}
+
+const one = 1_000_000_000
+
+func newBudgets(b Budget, maxHosts int) *budgets {
+	bs := &budgets{
+		max:        billionths(b.Max),
+		perRequest: billionths(b.PerRequest), perSuccess: billionths(b.PerSuccess), perSecond: b.PerSecond,
+		maxHosts: maxHosts, hosts: map[string]*budget{},
+	}
+	bs.start = min(billionths(b.Start), bs.max)
+	bs.overflow = &budget{left: bs.start}
+	return bs
+}
+
+func billionths(x float64) int64 {
+	if x >= math.MaxInt64/one {
+		return math.MaxInt64
+	}
+	return int64(math.Round(x * one))
+}
+
+// of returns the budget of the host of u.
+func (bs *budgets) of(u *url.URL) *budget {
+	host := canonicalHost(u)
+	bs.mu.RLock()
+	b := bs.hosts[host]
+	bs.mu.RUnlock()
+	if b == nil {
+		b = bs.add(host)
+	}
+	return b
+}
+
+func (bs *budgets) add(host string) *budget {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if b := bs.hosts[host]; b != nil {
+		return b
+	}
+	if len(bs.hosts) >= bs.maxHosts && !bs.forgetLocked() {
+		return bs.overflow
+	}
+	b := &budget{left: bs.start, at: time.Now()}
+	bs.hosts[strings.Clone(host)] = b
+	return b
+}
+
+// forgetLocked forgets the hosts that have no less than a new one has, so that
+// being forgotten gives nobody more. It looks at all, so at most once a second
+// for nothing. It reports whether there is room.
+func (bs *budgets) forgetLocked() bool {
+	now := time.Now()
+	if since := now.Sub(bs.swept); since >= 0 && since < time.Second {
+		return false
+	}
+	for host, b := range bs.hosts {
+		if b.full(bs, now) {
+			delete(bs.hosts, host)
+		}
+	}
+	if len(bs.hosts) < bs.maxHosts {
+		return true
+	}
+	bs.swept = now
+	return false
+}
+
+// first counts a first attempt.
+func (b *budget) first() { b.firsts.Add(1) }
+
+// take takes room for one retry, if there is.
+func (b *budget) take(bs *budgets, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.countLocked(bs, now); b.left < one {
+		return false
+	}
+	b.left -= one
+	return true
+}
+
+// succeeded gives back what a retry that succeeded does.
+func (b *budget) succeeded(bs *budgets) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left = min(b.left, bs.max-bs.perSuccess) + bs.perSuccess
+}
+
+// full reports whether b has no less than a new one.
+func (b *budget) full(bs *budgets, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.countLocked(bs, now)
+	return b.left >= bs.start
+}
+
+// countLocked adds to b.left what has come in until now.
+func (b *budget) countLocked(bs *budgets, now time.Time) {
+	more := float64(b.firsts.Swap(0)) * float64(bs.perRequest)
+	if b.at.IsZero() {
+		b.at = now
+	}
+	if since := now.Sub(b.at); since > 0 {
+		more += float64(since) * bs.perSecond
+		b.at = now
+	}
+	if more >= float64(bs.max-b.left) {
+		b.left = bs.max
+	} else {
+		b.left += int64(more)
+	}
+}
+
+// canonicalHost returns the host of a URL as headway compares it: without case,
+// default port or trailing dot. It does not allocate where nothing differs.
+func canonicalHost(u *url.URL) string {
+	host := u.Host
+	switch u.Scheme {
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	name, port := host, ""
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		name, port = host[:i], host[i:]
+	}
+	if bare := strings.TrimSuffix(name, "."); bare != name || port == ":" {
+		return strings.ToLower(bare + strings.TrimSuffix(port, ":"))
+	}
+	return strings.ToLower(host)
+}

@@ -1,0 +1,250 @@
+package retry
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/attempt"
+	"github.com/headway-go/headway/internal/peek"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
+)
+
+// A call is a request on its way, from when its first attempt has failed.
+type call struct {
+	t         *Transport
+	req       *http.Request
+	allowance *allowance
+
+	// resp and err are what the last attempt that was sent has come to.
+	resp *http.Response
+	err  error
+	n    int // how many were sent before it
+
+	said  retryafter.Signal // what the server said with heard
+	heard *http.Response
+
+	next *http.Request // the attempt that is due, without its body; nil: none
+	wait time.Duration // the time before it
+	end  error         // what ended the call while an attempt was due
+}
+
+// run retries, and returns what comes of it.
+func (c *call) run() (*http.Response, error) {
+	if c.outcome() == final {
+		return c.resp, c.err
+	}
+	if err := c.loop(); err != nil && c.end == nil {
+		c.end = err
+	}
+	if c.end != nil {
+		return nil, c.ended()
+	}
+	return c.resp, c.err
+}
+
+func (c *call) ended() *Error {
+	e := &Error{Err: c.end, Cause: c.err, Attempts: c.n + 1, MaxElapsed: c.t.config.MaxElapsed}
+	if c.resp != nil {
+		e.StatusCode, e.Header = c.resp.StatusCode, c.resp.Header
+	}
+	return e
+}
+
+// budget returns that of the host. It may be forgotten between two looks.
+func (c *call) budget() *budget { return c.t.budgets.of(c.req.URL) }
+
+func (c *call) outcome() outcome {
+	if c.err != nil {
+		return ofError(c.req.URL, c.err)
+	}
+	s := c.signal()
+	return ofResponse(c.resp, &s)
+}
+
+// signal returns what the server said with its last response, in the first bytes
+// of its body too where only they may tell.
+func (c *call) signal() retryafter.Signal {
+	if c.resp == nil {
+		return retryafter.Signal{}
+	}
+	if c.heard != c.resp {
+		r := retryafter.NewReader(nil, c.req.URL.Host)
+		c.heard, c.said = c.resp, r.Read(c.resp.StatusCode, c.resp.Header, time.Now())
+		if c.resp.Body != nil && c.resp.Body != http.NoBody && !answeredHere(c.resp) && r.NeedsBody(c.resp.StatusCode, c.resp.Header) {
+			if s, told := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.resp), time.Now()); told {
+				c.said = s
+			}
+		}
+	}
+	return c.said
+}
+
+// decide reports whether another attempt is due, and prepares it. Everything
+// that can be known to stand against it is asked here, while the response is
+// whole.
+func (c *call) decide() bool {
+	if c.end != nil {
+		return false
+	}
+	o := c.outcome()
+	if o == final {
+		if c.n > 0 && c.err == nil && !answeredHere(c.resp) {
+			c.budget().succeeded(c.t.budgets)
+		}
+		return false
+	}
+	if c.req.Context().Err() != nil || retriedOutside(c.req) ||
+		!rewindable(c.req) || o == unknown && !repeatable(c.req) {
+		return false
+	}
+	now := time.Now()
+	c.prepare()
+	delay, err := c.t.next.Delay(c.next)
+	if err != nil { // it cannot be sent at all
+		if c.resp == nil {
+			c.end = err
+		}
+		return false
+	}
+	if !c.plan(now, delay) || !c.allowance.take(c.t.config.MaxRetries) {
+		return false
+	}
+	if !c.budget().take(c.t.budgets, now) {
+		c.allowance.used.Add(-1)
+		return false
+	}
+	return true
+}
+
+// prepare makes the next attempt.
+func (c *call) prepare() {
+	a := &attempt.Attempt{N: c.n + 1}
+	if most := c.t.config.MaxElapsed; most > 0 {
+		a.By = c.allowance.began.Add(most)
+	}
+	c.next = c.req.WithContext(attempt.With(c.req.Context(), a))
+}
+
+const (
+	// longestPause is the longest time that a server can ask for and be believed.
+	longestPause = 24 * time.Hour
+	// sinceAnswer is how long ago the Transport may have read what is read here
+	// again: by so much its pause may seem shorter.
+	sinceAnswer = 10 * time.Millisecond
+)
+
+// plan sets the time before the next attempt, which would be in line for delay
+// if it came now. It reports whether it can start in time.
+func (c *call) plan(now time.Time, delay time.Duration) bool {
+	jitter := c.t.backoff(c.n)
+	var floor time.Duration
+	// A server's time is waited for in line where the Transport knows of it, else
+	// here, within the same wait budget.
+	if s := c.signal(); s.HasRetryAfter {
+		switch {
+		case s.RetryAfter > longestPause:
+			return false
+		case s.RetryAfter > delay+sinceAnswer, s.RetryAfter > delay && !c.paused():
+			floor = s.RetryAfter
+		case s.RetryAfter > 0:
+			jitter = 0
+		}
+	}
+	if c.isOpen() { // what would be waited for is a service that is down
+		c.wait = 0
+		return c.resp == nil // else it says so, as below
+	}
+	left := limiter.Never // until the last instant that is in time
+	if deadline, ok := c.req.Context().Deadline(); ok {
+		left = deadline.Sub(now) - 1
+	}
+	if most := c.t.config.MaxElapsed; most > 0 {
+		elapsed := c.allowance.began.Add(most).Sub(now)
+		left = min(left, elapsed)
+		if floor > 0 { // the server has chosen the time, so that a shorter jitter will do
+			jitter = max(0, min(jitter, elapsed-floor))
+		}
+	}
+	c.wait = floor + jitter
+	if c.wait > left {
+		return false
+	}
+	budget, err := c.t.next.MaxWait(c.next)
+	if err == nil && delay <= left && max(delay-c.wait, floor) <= budget {
+		return true
+	}
+	// The Transport would refuse. After an error there is no response to keep, so
+	// let it say so in its own words, now.
+	c.wait = 0
+	return c.resp == nil
+}
+
+// isOpen reports whether the breaker of the host leaves it alone.
+func (c *call) isOpen() bool {
+	host := c.req.URL.Host
+	if c.req.URL.Scheme == "http" && c.req.URL.Port() == "" {
+		host = net.JoinHostPort(c.req.URL.Hostname(), "80")
+	}
+	b, err := c.t.next.Breaker(host)
+	return err == nil && b.State() == breaker.Open
+}
+
+// paused reports whether the Transport makes the next attempt wait for something
+// else than its limits.
+func (c *call) paused() bool {
+	free := c.next.WithContext(attempt.With(c.req.Context(), &attempt.Attempt{N: c.n + 1, Free: true}))
+	delay, err := c.t.next.Delay(free)
+	return err == nil && delay > 0
+}
+
+// backoff returns a random time before the retry that comes after n others.
+func (t *Transport) backoff(n int) time.Duration {
+	d := t.config.MinBackoff
+	for ; n > 0 && d < t.config.MaxBackoff/2; n-- {
+		d *= 2
+	}
+	if n > 0 {
+		d = t.config.MaxBackoff
+	}
+	return t.jitter(d)
+}
+
+// sleep waits until the next attempt is due. The error is the context's.
+func (c *call) sleep() error {
+	if c.wait > 0 {
+		timer := time.NewTimer(c.wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-c.req.Context().Done():
+		}
+	}
+	return c.req.Context().Err()
+}
+
+// send sends the next attempt.
+func (c *call) send() {
+	req := c.next
+	c.next = nil
+	if c.req.Body != nil && c.req.Body != http.NoBody {
+		body, err := c.req.GetBody()
+		if err != nil {
+			c.end = err
+			return
+		}
+		req.Body = body
+	}
+	resp, err := c.t.next.RoundTrip(req)
+	if err != nil && (refusedHere(err) || c.req.Context().Err() != nil) {
+		c.end = err
+		return
+	}
+	c.resp, c.err = resp, err
+	c.n++
+	if resp != nil && resp.Request == req {
+		resp.Request = c.req
+	}
+}

@@ -1,0 +1,54 @@
+// Package retry sends requests again that a headway.Transport has sent and that
+// failed, as far as that is safe, worth it, and in time.
+//
+// NewClient is the short way. It sits outside of the Transport, so that each
+// attempt waits in the Transport's line as any other request does, and nobody
+// waits twice:
+//
+//	client := retry.NewClient(transport, retry.Config{})
+//
+// # What is sent again
+//
+// A request that the server has not worked on is sent again whatever its method:
+// one answered with 429, or with another 4xx that package retryafter knows for a
+// throttle, and one whose connection was refused or could not be dialed. A
+// request whose effect is unknown is sent again only where doing it twice is
+// doing it once: after any other transport error, a 5xx but 501 and 505, 408 and
+// 425, if its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, if it has the
+// header Idempotency-Key or X-Idempotency-Key, or if its context has the mark of
+// Idempotent. In each case its body must be empty or come again from GetBody.
+//
+// Nothing is sent again that was refused on this side (a *headway.ThrottledError
+// or a *headway.KeyError, or the local answer of headway.AnswerResponse), whose
+// context has ended, whose certificate is not to be trusted, or of which the
+// server said x-should-retry: false. A redirect is a request of its own and no
+// attempt.
+//
+// # When
+//
+// After its backoff: a random time from zero to Config.MinBackoff, doubled for
+// each further retry up to Config.MaxBackoff. Where the server said when to come
+// back that comes on top, so that nobody is early, unless the Transport holds
+// the request for as long anyhow. Where the next attempt cannot start before the
+// context's deadline, within Config.MaxElapsed, or within the Transport's wait
+// budget, that is known at once, and ends the retrying there. A server's time of
+// more than a day is not waited for.
+//
+// # How often
+//
+// Config.MaxRetries times, and no more often than the host's Budget has room
+// for: that keeps a service which fails for everybody from being sent a multiple
+// of the requests. Retries that others do on top of these must not multiply with
+// them. Where the other one says that a request is a retry already, by
+// headway.WithAttempt or as the SDKs of OpenAI, Anthropic and AWS do in a header,
+// it is sent once. For any other, Shared makes the requests of one context share
+// one allowance.
+//
+// # What comes back
+//
+// The last response, open and complete, with a nil error; or the last error, as
+// the Transport returned it. The responses before it were read, up to 4 KiB and
+// for half a second, and closed, so that their connections can be used again.
+// Only where something else ended the call after that, such as a new pause or
+// the context, is there an *Error with both.
+package retry

@@ -1,0 +1,62 @@
+package retry
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// An Error says that something else than its own outcome ended a call, after an
+// attempt had failed and while another was due. The failure's response, if it
+// had one, was closed by then: what it said is here.
+//
+// errors.Is and errors.As find both Err and Cause.
+type Error struct {
+	// Err is what ended the call: a *headway.ThrottledError or *headway.KeyError,
+	// the context's error, or that of GetBody.
+	Err error
+	// Cause is the error of the last attempt that was sent; nil where that had a
+	// response.
+	Cause error
+	// StatusCode is that of the response to the last attempt that was sent; zero
+	// where that had none.
+	StatusCode int
+	// Header is that of the same response.
+	Header http.Header
+	// Attempts is how many attempts were sent.
+	Attempts int
+	// MaxElapsed is that of the Config.
+	MaxElapsed time.Duration
+}
+
+// Error says what ended the call, after how many attempts, and how the last of
+// them failed.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "retry: ended after attempt %d", e.Attempts)
+	if e.MaxElapsed > 0 {
+		fmt.Fprintf(&b, ", MaxElapsed %v", e.MaxElapsed)
+	}
+	fmt.Fprintf(&b, ": %v; before that, ", e.Err)
+	if e.Cause != nil {
+		fmt.Fprintf(&b, "the request failed: %v", e.Cause)
+	} else {
+		fmt.Fprintf(&b, "the server answered %d %s", e.StatusCode, http.StatusText(e.StatusCode))
+	}
+	return b.String()
+}
+
+// Unwrap returns Err, and Cause where there is one.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Cause}
+}
+
+// Timeout reports whether Err says that the caller's deadline was too short.
+func (e *Error) Timeout() bool {
+	t, ok := e.Err.(interface{ Timeout() bool })
+	return ok && t.Timeout()
+}

@@ -1,0 +1,86 @@
+package retry
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/retryafter"
+)
+
+// An outcome is what an attempt has come to.
+type outcome uint8
+
+const (
+	// final: a success, or a failure that would be the same again.
+	final outcome = iota
+	// refused: the server has not worked on it.
+	refused
+	// unknown: nobody knows whether the server has.
+	unknown
+)
+
+// ofError returns the outcome of an attempt that ended in err.
+func ofError(u *url.URL, err error) outcome {
+	var dial *net.OpError
+	switch {
+	case refusedHere(err):
+		return final
+	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		// Most likely nobody can send this. net/http has no type for that error.
+		return final
+	case isCertError(err):
+		return final
+	case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &dial) && dial.Op == "dial":
+		return refused
+	}
+	return unknown
+}
+
+// ofResponse returns the outcome of an attempt that was answered so.
+func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
+	code := resp.StatusCode
+	switch {
+	case code < 400 || s.NoRetry || answeredHere(resp):
+		return final
+	case code == http.StatusTooManyRequests, s.Throttled && code < 500:
+		return refused
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly:
+		return unknown
+	case code == http.StatusNotImplemented, code == http.StatusHTTPVersionNotSupported:
+		return final
+	case code >= 500:
+		return unknown
+	}
+	return final
+}
+
+// refusedHere reports whether err is a refusal of the Transport's: the request
+// was not sent, and to retry would be to argue. All kinds of them stand here, and
+// nowhere else in this package.
+func refusedHere(err error) bool {
+	return errors.Is(err, headway.ErrThrottled) || errors.Is(err, headway.ErrOpen) || errors.Is(err, headway.ErrKey)
+}
+
+// answeredHere reports whether resp is such a refusal, under
+// headway.AnswerResponse.
+func answeredHere(resp *http.Response) bool {
+	return resp.StatusCode >= 400 && len(resp.Header["Headway-Refused"]) > 0
+}
+
+// isCertError reports whether the peer has shown no certificate to trust, as it
+// will again.
+func isCertError(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		authority    x509.UnknownAuthorityError
+		invalid      x509.CertificateInvalidError
+		host         x509.HostnameError
+	)
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &invalid) || errors.As(err, &host)
+}

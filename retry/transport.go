@@ -1,0 +1,83 @@
+package retry
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/headway-go/headway"
+)
+
+// A Transport is an http.RoundTripper that sends requests through a
+// headway.Transport, again where they fail and that is safe. Any number of
+// goroutines may use it. It starts no goroutine and needs no closing.
+type Transport struct {
+	next    *headway.Transport
+	config  Config // with its defaults
+	budgets *budgets
+	engine  *retryablehttp.Client
+	jitter  func(time.Duration) time.Duration // a random time below that
+}
+
+// New returns a Transport over next. The error names every mistake in cfg.
+func New(next *headway.Transport, cfg Config) (*Transport, error) {
+	cfg, err := cfg.check()
+	if next == nil {
+		err = errors.Join(errors.New("retry: the headway.Transport is nil"), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Transport{
+		next: next, config: cfg, engine: newEngine(),
+		budgets: newBudgets(cfg.Budget, cfg.MaxHosts),
+		jitter:  rand.N[time.Duration],
+	}, nil
+}
+
+// NewClient returns an http.Client over a new Transport over next. It panics
+// where New has an error, as a mistake in a program's text does; for a Config
+// from elsewhere there is New.
+func NewClient(next *headway.Transport, cfg Config) *http.Client {
+	t, err := New(next, cfg)
+	if err != nil {
+		panic(err)
+	}
+	return &http.Client{Transport: t}
+}
+
+// RoundTrip sends the request, again where it fails and that is safe, and
+// returns the last response or the last error. The package's documentation says
+// when, how often, and what is an *Error.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL == nil {
+		return t.next.RoundTrip(req) // which has an error for it
+	}
+	var began time.Time
+	if t.config.MaxElapsed > 0 {
+		began = time.Now()
+	}
+	resp, err := t.next.RoundTrip(req)
+	if err != nil && refusedHere(err) || err == nil && answeredHere(resp) {
+		return resp, err
+	}
+	if headway.AttemptFrom(req.Context()) == 0 {
+		t.budgets.of(req.URL).first()
+	}
+	if err == nil && resp.StatusCode < 400 {
+		return resp, nil
+	}
+	c := call{t: t, req: req, resp: resp, err: err}
+	c.allowance, _ = req.Context().Value(sharedKey{}).(*allowance)
+	if c.allowance == nil {
+		c.allowance = &allowance{began: began}
+	}
+	return c.run()
+}
+
+// CloseIdleConnections closes those of the headway.Transport. No budget is
+// forgotten.
+func (t *Transport) CloseIdleConnections() { t.next.CloseIdleConnections() }
