@@ -37,7 +37,8 @@ func (h *handler) stream(w http.ResponseWriter, req *http.Request, q string) {
 			return
 		}
 		took := s.took + time.Since(begin)
-		// A writer without deadlines is not the server's own; it knows best.
+		// This is instead of the server's timeout, which is for what ends. A writer
+		// without deadlines is not the server's own; it knows best.
 		_ = control.SetWriteDeadline(time.Now().Add(patience))
 		if _, err := w.Write(event(live.Bytes())); err != nil {
 			return
@@ -52,6 +53,7 @@ func (h *handler) stream(w http.ResponseWriter, req *http.Request, q string) {
 // event returns HTML as one server-sent event. A carriage return would end a line
 // there.
 func event(html []byte) []byte {
+	html = bytes.TrimSpace(html)
 	var e []byte
 	for line := range bytes.Lines(bytes.ReplaceAll(html, []byte("\r"), []byte("&#13;"))) {
 		e = append(append(e, "data: "...), line...)
