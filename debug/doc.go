@@ -34,7 +34,8 @@
 // small picture of a line shows the last 5 minutes as far as somebody looked at the
 // page, or fetched its JSON: each look is a sample, at most two a second, however many look.
 // Where nobody looked it is blank. Samples are kept for 5 minutes of looking, at
-// most 600, with the 100 longest lines each. For the past that nobody looked at
+// most 600, with the 100 longest lines each; of the rest what was seen last is kept
+// until the next look. For the past that nobody looked at
 // there are metrics.
 //
 // # Who may see it
