@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/otlptranslator"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/debug"
+	"github.com/headway-go/headway/limiter"
+	otelheadway "github.com/headway-go/headway/otel"
+)
+
+// slow is the wait from which on a request is worth a line.
+const slow = 1500 * time.Millisecond
+
+// An observed is a Transport and all that looks at it.
+type observed struct {
+	*headway.Transport
+	recent   debug.Recent
+	registry *prometheus.Registry
+}
+
+// observe returns a Transport over base. It tells w of slow requests.
+func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
+	o := &observed{registry: prometheus.NewRegistry()}
+	exporter, err := otelprometheus.New(
+		otelprometheus.WithRegisterer(o.registry), otelprometheus.WithoutScopeInfo(),
+		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes), // as the dashboard has them
+	)
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := otelheadway.NewObserver(otelheadway.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))))
+	if err != nil {
+		return nil, err
+	}
+	o.Transport, err = headway.NewTransport(base, headway.Config{
+		Policies: []headway.Policy{{
+			Name:    "service",
+			Hosts:   []string{"*"},
+			MaxWait: 3 * time.Second,
+			Rules:   []headway.Rule{{Name: "requests", Limit: limiter.Limit{N: perSecond, Per: time.Second, Strict: true}}},
+			Breaker: &breaker.Config{Failures: 3, OpenFor: time.Second},
+		}},
+		Observer: headway.Observers(metrics, &o.recent, &teller{w: w, begin: time.Now()}),
+	})
+	return o, err
+}
+
+// handler serves the page and the metrics.
+func (o *observed) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/debug/headway", debug.Handler(o.Transport, &o.recent))
+	mux.Handle("/metrics", promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// print writes all metrics but the buckets of histograms.
+func (o *observed) print(w io.Writer) error {
+	families, err := o.registry.Gather()
+	if err != nil {
+		return err
+	}
+	for _, family := range families {
+		var text strings.Builder
+		if _, err := expfmt.MetricFamilyToText(&text, family); err != nil {
+			return err
+		}
+		for line := range strings.Lines(text.String()) {
+			if strings.HasPrefix(line, "headway_") && !strings.Contains(line, "_bucket{") {
+				fmt.Fprint(w, "    ", line)
+			}
+		}
+	}
+	return nil
+}
+
+// A teller is an Observer that writes a line for each request that was slow, and
+// for what a reader should know.
+type teller struct {
+	begin time.Time
+
+	mu sync.Mutex // guards w
+	w  io.Writer
+}
+
+// Observe implements headway.Observer.
+func (t *teller) Observe(ctx context.Context, e headway.Event) {
+	switch {
+	case e.Kind == headway.EventStart && e.Wait >= slow:
+		t.say("%v started after %.2f s in line", ctx.Value(name{}), e.Wait.Seconds())
+	case e.Kind == headway.EventRefused:
+		t.say("%v was refused: it could have started after %.2f s", ctx.Value(name{}), e.RetryAfter.Seconds())
+	case e.Kind == headway.EventPause:
+		t.say("a %d pauses everybody for %.0f s", e.Status, e.Pause.Seconds())
+	case e.Kind == headway.EventOpen || e.Kind == headway.EventClosed:
+		t.say("the breaker is %v", e.Kind)
+	}
+}
+
+func (t *teller) say(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(t.w, "    %5.2f s   "+format+"\n", append([]any{time.Since(t.begin).Seconds()}, args...)...)
+}
+
+// name is the context key of a request's name.
+type name struct{}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headway-go/headway"
+)
+
+// tell sends requests to the service at url and tells w of them. The error says
+// what was counted wrong.
+func tell(o *observed, s *service, url string, w io.Writer) error {
+	fmt.Fprintf(w, "\n  A service allows %d requests a second. What made requests slow:\n\n", perSecond)
+	before := s.requests()
+	c := caller{transport: o, url: url}
+
+	c.burst("burst", 50) // the last tenth of them waits for two seconds
+	time.Sleep(2500 * time.Millisecond)
+
+	s.become(busy) // the first of these is told to wait
+	c.burst("paused", 1)
+	time.Sleep(200 * time.Millisecond)
+	c.burst("after the pause", 5)
+	time.Sleep(3 * time.Second)
+
+	s.become(down)
+	for range 30 {
+		c.burst("outage", 1)
+		time.Sleep(100 * time.Millisecond)
+	}
+	s.become(up)
+	time.Sleep(3 * time.Second) // longer than the breaker stays open
+	c.burst("again", 1)         // it closes the breaker
+	time.Sleep(time.Second)
+
+	c.burst("too many", 90) // some of them would wait for too long
+	if q, err := o.Quota(strings.TrimPrefix(url, "http://"), "requests", ""); err != nil {
+		return err
+	} else {
+		q.Spend(5) // as if by another program
+	}
+	c.all.Wait()
+
+	fmt.Fprintf(w, "\n  %d requests were sent for %d calls. The metrics, as Prometheus gets them:\n\n", s.requests()-before, c.calls)
+	if err := o.print(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return c.check(o, s)
+}
+
+// A caller makes calls, and sends each that failed once more.
+type caller struct {
+	transport http.RoundTripper
+	url       string
+	all       sync.WaitGroup
+	calls     int
+}
+
+// burst makes n calls at once.
+func (c *caller) burst(what string, n int) {
+	for i := range n {
+		c.calls++
+		ctx := context.WithValue(context.Background(), name{}, fmt.Sprintf("%q %d", what, i+1))
+		c.all.Go(func() {
+			for attempt := range 2 {
+				if c.send(headway.WithAttempt(ctx, attempt)) {
+					return
+				}
+			}
+		})
+	}
+}
+
+// send reports whether there is no use in sending once more.
+func (c *caller) send(ctx context.Context) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/items", nil)
+	if err != nil {
+		panic(err) // the URL is ours
+	}
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return errors.Is(err, headway.ErrOpen) || errors.Is(err, headway.ErrThrottled)
+	}
+	resp.Body.Close()
+	return resp.StatusCode != http.StatusTooManyRequests
+}
+
+// check compares what was counted with what was sent.
+func (c *caller) check(o *observed, s *service) error {
+	families, err := o.registry.Gather()
+	if err != nil {
+		return err
+	}
+	started := 0.0
+	for _, family := range families {
+		if family.GetName() != "headway_decisions_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "headway_outcome" && l.GetValue() == "started" {
+					started += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	if got := s.requests(); float64(got) != started {
+		return fmt.Errorf("the service got %d requests, %v were counted", got, started)
+	}
+	return nil
+}
