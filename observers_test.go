@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,7 +56,10 @@ func TestObservers(t *testing.T) {
 
 // events returns a Config whose observer notes every event in a line.
 func events(log *[]string, policies []headway.Policy) headway.Config {
+	var mu sync.Mutex
 	return headway.Config{Policies: policies, Secret: []byte("s"), Observer: headway.ObserverFunc(func(_ context.Context, e headway.Event) {
+		mu.Lock()
+		defer mu.Unlock()
 		*log = append(*log, fmt.Sprintf("%v %s cost %d left %d wait %v attempt %d", e.Kind, e.Rule, e.Cost, e.Remaining, e.Wait, e.Attempt))
 	})}
 }

@@ -186,7 +186,7 @@ func (t *Transport) tellStart(r *route, req *http.Request, at time.Duration) {
 	ctx := req.Context()
 	e := Event{Kind: EventStart, Policy: r.policy.name, Host: r.name, Attempt: AttemptFrom(ctx)}
 	for i, b := range r.budgets {
-		t.took(ctx, &e, r.policy.rules[i].name, "", 1, r.site.line.Remaining(b))
+		t.took(ctx, &e, r.policy.rules[i].name, "", 1, r.site.line.Left(b))
 	}
 	t.observe(ctx, e)
 	told = true

@@ -542,6 +542,14 @@ func (l *Line) Remaining(budgets ...*Budget) int64 {
 	return least
 }
 
+// Left is Remaining of b at the latest reading of the clock, for who has just
+// called Start.
+func (l *Line) Left(b *Budget) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return b.remaining(l.last)
+}
+
 // Waiting returns how many wait, and how many in-flight slots are taken.
 func (l *Line) Waiting() (waiting, inFlight int) {
 	l.mu.Lock()
