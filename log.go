@@ -9,8 +9,8 @@ import (
 )
 
 // LogObserver returns an Observer that logs every event to l, or to
-// slog.Default() at the time where l is nil. Refusals, requests without a key and
-// pauses are warnings, starts and cancels after a wait of slow or longer are
+// slog.Default() at the time where l is nil. Refusals, requests without a key,
+// pauses and breakers that open are warnings, starts and cancels after a wait of slow or longer are
 // slog.LevelInfo, and the rest is slog.LevelDebug. A slow of zero means 1 s.
 func LogObserver(l *slog.Logger, slow time.Duration) Observer {
 	if slow == 0 {
@@ -26,7 +26,7 @@ type logger struct {
 
 func (l *logger) level(e *Event) slog.Level {
 	switch {
-	case e.Kind == EventRefused, e.Kind == EventNoKey, e.Kind == EventPause:
+	case e.Kind == EventRefused, e.Kind == EventNoKey, e.Kind == EventPause, e.Kind == EventOpenRefused, e.Kind == EventOpen:
 		return slog.LevelWarn
 	case e.Wait >= l.slow:
 		return slog.LevelInfo
@@ -63,6 +63,8 @@ func (e *Event) attrs() []slog.Attr {
 		list = append(list, slog.String("reason", e.Reason.String()))
 		add(e.RetryAfter != limiter.Never, slog.Duration("retry_after", e.RetryAfter))
 		add(e.AtLeast, slog.Bool("at_least", true))
+	case EventOpenRefused:
+		list = append(list, slog.Duration("retry_after", e.RetryAfter))
 	case EventPause:
 		list = append(list, slog.Duration("pause", e.Pause))
 	case EventLearned:
@@ -72,6 +74,9 @@ func (e *Event) attrs() []slog.Attr {
 		add(e.Drift != 0, slog.Int64("drift", e.Drift))
 	case EventMalformed:
 		list = append(list, slog.String("header", e.Header))
+	}
+	if e.Err != nil {
+		list = append(list, slog.String("error", e.Err.Error()))
 	}
 	add(e.Wait > 0, slog.Duration("wait", e.Wait))
 	add(e.Cut, slog.Bool("cut", true))

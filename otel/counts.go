@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 )
 
 // counts is what has happened, by host and rule. Events add to atomic integers;
@@ -138,6 +139,14 @@ func (c *counts) count(ctx context.Context, e *headway.Event) *host {
 		c.decided(ctx, h, refusedFor(e.Reason), e)
 	case headway.EventNoKey:
 		c.decided(ctx, h, refusedNoKey, e)
+	case headway.EventOpenRefused:
+		c.decided(ctx, h, refusedOpen, e)
+	case headway.EventOpen:
+		h.changes[breaker.Open].Add(1)
+	case headway.EventHalfOpen:
+		h.changes[breaker.HalfOpen].Add(1)
+	case headway.EventClosed:
+		h.changes[breaker.Closed].Add(1)
 	case headway.EventCanceled:
 		c.decided(ctx, h, canceled, e)
 	case headway.EventPause:

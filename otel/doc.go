@@ -28,6 +28,8 @@
 //	headway.drift              counter        {unit}     rule
 //	headway.pause.duration     histogram      s
 //	headway.pause.remaining    gauge          s
+//	headway.breaker.state      gauge          1
+//	headway.breaker.transitions  counter      {transition}  breaker.state
 //	headway.headers.malformed  counter        {header}
 //	headway.overflows          counter        {event}
 //
@@ -37,7 +39,7 @@
 //     Quota.Wait. headway.outcome is "started", "refused" or "canceled": its
 //     context ended while it waited. headway.reason says why it was refused:
 //     "limit", "pause", "in_flight", "line_full", "impossible", "disabled", or
-//     "no_key" for a *headway.KeyError.
+//     "no_key" for a *headway.KeyError and "open" for a *headway.OpenError.
 //   - wait.duration: the time in line of every decision. Those who did not wait
 //     have the first bucket, up to 0, for themselves. While the caller's span is
 //     sampled, it is the exemplar.
@@ -58,6 +60,9 @@
 //   - pause: those that answers have raised. The duration is counted from when
 //     the answer came; remaining is the time until the last one ends, 0 where
 //     there is none.
+//   - breaker: its state is 0 closed, 1 half-open or 2 open, by host also in a
+//     Shared policy; transitions are counted by the state that it came to,
+//     "closed", "half_open" or "open".
 //   - headers.malformed: headers of answers that were ignored since nothing could
 //     be made of them.
 //   - overflows: times that a host or key found no room under Config.MaxHosts.

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -27,6 +28,7 @@ const (
 	causeKey     = attribute.Key("headway.cause")
 	dialectKey   = attribute.Key("headway.dialect")
 	pauseKey     = attribute.Key("headway.pause.duration")
+	stateKey     = attribute.Key("headway.breaker.state")
 )
 
 // A decision is what became of a request.
@@ -36,6 +38,7 @@ const (
 	started decision = iota
 	canceled
 	refusedNoKey
+	refusedOpen
 	refused // for an unknown reason; those known come after it, in limiter's order
 )
 
@@ -65,6 +68,7 @@ var outcomes = [...]struct {
 	started:                                 {kind: kindStarted},
 	canceled:                                {kind: kindCanceled},
 	refusedNoKey:                            {kindRefused, "no_key"},
+	refusedOpen:                             {kindRefused, "open"},
 	refused:                                 {kindRefused, "unknown"},
 	refused + decision(limiter.ReasonLimit): {kindRefused, "limit"},
 	refused + decision(limiter.ReasonPause): {kindRefused, "pause"},
@@ -84,6 +88,14 @@ func (d decision) attrs(attrs []attribute.KeyValue) []attribute.KeyValue {
 	return attrs
 }
 
+// states are the states of a breaker as an attribute and as a number.
+var states = [...]struct {
+	name  string
+	level int64
+}{
+	breaker.Closed: {"closed", 0}, breaker.HalfOpen: {"half_open", 1}, breaker.Open: {"open", 2},
+}
+
 // A host is what has been counted of a policy at one host.
 type host struct {
 	attrs []attribute.KeyValue // read-only
@@ -98,6 +110,7 @@ type host struct {
 	retries   atomic.Int64 // starts of others
 	malformed atomic.Int64
 	overflows atomic.Int64
+	changes   [len(states)]tally // of the breaker, by its new state
 
 	rules  atomic.Pointer[[]*rule] // replaced, never changed
 	pauses pauses

@@ -26,9 +26,9 @@ type instruments struct {
 
 	decisions, delayed, retries   metric.Int64ObservableCounter
 	spent, returned, drift        metric.Int64ObservableCounter
-	malformed, overflows          metric.Int64ObservableCounter
+	malformed, overflows, changes metric.Int64ObservableCounter
 	waiting, inFlight             metric.Int64ObservableUpDownCounter
-	remaining                     metric.Int64ObservableGauge
+	remaining, state              metric.Int64ObservableGauge
 	pauseRemaining, amplification metric.Float64ObservableGauge
 }
 
@@ -67,17 +67,22 @@ func (in *instruments) make(p metric.MeterProvider, report metric.Callback) erro
 	counter(&in.drift, "headway.drift", "{unit}", "Units that the server has counted and nobody here has spent.")
 	counter(&in.malformed, "headway.headers.malformed", "{header}", "Headers of answers that were malformed and ignored.")
 	counter(&in.overflows, "headway.overflows", "{event}", "Times that hosts or keys began to share an overflow entry.")
+	counter(&in.changes, "headway.breaker.transitions", "{transition}", "Changes of the breaker's state.")
 	level(&in.waiting, "headway.waiting", "Requests that stand in line.")
 	level(&in.inFlight, "headway.in_flight", "Requests that are in flight.")
 	gauge(&in.pauseRemaining, "headway.pause.remaining", "s", "Time until the last pause ends that holds somebody up.")
 	gauge(&in.amplification, "headway.amplification", "1", "Requests sent for each call.")
-	var err error
-	in.remaining, err = m.Int64ObservableGauge("headway.remaining", metric.WithDescription("Units that are left of a limit; of the key that has the fewest."), metric.WithUnit("{unit}"))
-	all, errs = append(all, in.remaining), append(errs, err)
+	number := func(g *metric.Int64ObservableGauge, name, unit, about string) {
+		var err error
+		*g, err = m.Int64ObservableGauge(name, metric.WithDescription(about), metric.WithUnit(unit))
+		all, errs = append(all, *g), append(errs, err)
+	}
+	number(&in.remaining, "headway.remaining", "{unit}", "Units that are left of a limit; of the key that has the fewest.")
+	number(&in.state, "headway.breaker.state", "1", "State of the breaker: 0 closed, 1 half-open, 2 open.")
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	_, err = m.RegisterCallback(report, all...)
+	_, err := m.RegisterCallback(report, all...)
 	return err
 }
 
@@ -113,6 +118,9 @@ func (c *counts) reportHost(o metric.Observer, h *host) {
 	number(c.retries, h.retries.Load(), h.observe)
 	number(c.malformed, h.malformed.Load(), h.observe)
 	number(c.overflows, h.overflows.Load(), h.observe)
+	for s := range h.changes {
+		h.changes[s].report(o, c.changes, h, stateKey.String(states[s].name))
+	}
 	if calls := h.calls.Load(); calls > 0 {
 		o.ObserveFloat64(c.amplification, float64(h.decisions[started].Load())/float64(calls), h.observe...)
 	}
@@ -148,7 +156,7 @@ type level struct {
 // reportNow tells o of what is now. Series that several Transports have in common,
 // or several keys, are one number.
 func (c *counts) reportNow(o metric.Observer, now []headway.HostStatus) {
-	levels := map[*host]*level{}
+	levels, worst := map[*host]*level{}, map[*host]int64{}
 	for i := range now {
 		s := &now[i]
 		name := s.Host
@@ -162,6 +170,17 @@ func (c *counts) reportNow(o metric.Observer, now []headway.HostStatus) {
 			levels[h] = l
 		}
 		l.add(h, s)
+		for _, b := range s.Breakers {
+			name := b.Host
+			if name == "" {
+				name = other
+			}
+			h := c.hostLocked(s.Policy, name)
+			worst[h] = max(worst[h], states[b.State].level)
+		}
+	}
+	for h, n := range worst {
+		o.ObserveInt64(c.state, n, h.observe...)
 	}
 	for h, l := range levels {
 		o.ObserveInt64(c.waiting, l.waiting, h.observe...)

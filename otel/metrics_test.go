@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 	otelheadway "github.com/headway-go/headway/otel"
 )
@@ -156,11 +157,11 @@ func TestDocumentedMetrics(t *testing.T) {
 	for _, e := range []headway.Event{
 		{Kind: headway.EventStart, Rule: "r", Cost: 1, Wait: 1, Attempt: 1}, {Kind: headway.EventRefused}, {Kind: headway.EventCanceled},
 		{Kind: headway.EventSpend, Rule: "r", Cost: -1}, {Kind: headway.EventPause, Pause: 1}, {Kind: headway.EventLearned, Rule: "r", Drift: 1},
-		{Kind: headway.EventMalformed}, {Kind: headway.EventOverflow},
+		{Kind: headway.EventMalformed}, {Kind: headway.EventOverflow}, {Kind: headway.EventOpen},
 	} {
 		event(e)
 	}
-	tr := r.transport(service{}, headway.Policy{Name: "p", Hosts: []string{"*"}, Limits: []limiter.Limit{limiter.PerSecond(1)}})
+	tr := r.transport(service{}, headway.Policy{Name: "p", Hosts: []string{"*"}, Limits: []limiter.Limit{limiter.PerSecond(1)}, Breaker: &breaker.Config{}})
 	if err := send(tr, t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
@@ -660,5 +661,49 @@ func TestOddEvents(t *testing.T) {
 	}
 	if got := r.sum("headway.decisions", attribute.String("headway.reason", "unknown")); got != 1 {
 		t.Errorf("got %d refusals for an unknown reason, want 1", got)
+	}
+}
+
+// The breaker: its state, its changes, and what it refuses.
+func TestS81_Breaker(t *testing.T) {
+	r := newRig(t)
+	tr := r.transport(service{}, headway.Policy{Name: "p", Hosts: []string{"*"}, Breaker: &breaker.Config{}})
+	b, err := tr.Breaker("api.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := send(tr, t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	value := func(name, attr string) (n int64) {
+		switch data := r.collect()[name].Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, p := range data.DataPoints {
+				if strings.Contains(p.Attributes.Encoded(attribute.DefaultEncoder()), attr) {
+					n += p.Value
+				}
+			}
+		case metricdata.Gauge[int64]:
+			for _, p := range data.DataPoints {
+				n += p.Value
+			}
+		}
+		return n
+	}
+	if got := value("headway.breaker.state", ""); got != 0 {
+		t.Errorf("closed is %d", got)
+	}
+	b.Trip(errors.New("down"), 0)
+	if err := send(tr, t.Context(), url); !errors.Is(err, headway.ErrOpen) {
+		t.Errorf("got %v, want it refused", err)
+	}
+	if got := value("headway.breaker.state", ""); got != 2 {
+		t.Errorf("open is %d", got)
+	}
+	if got := value("headway.breaker.transitions", "headway.breaker.state=open"); got != 1 {
+		t.Errorf("opened %d times", got)
+	}
+	if got := value("headway.decisions", "headway.reason=open"); got != 1 {
+		t.Errorf("refused %d", got)
 	}
 }

@@ -83,7 +83,7 @@ func NewObserver(opts ...Option) (*Observer, error) {
 func (o *Observer) Observe(ctx context.Context, e headway.Event) {
 	h := o.counts.count(ctx, &e)
 	switch e.Kind {
-	case headway.EventStart, headway.EventRefused, headway.EventCanceled, headway.EventNoKey:
+	case headway.EventStart, headway.EventRefused, headway.EventCanceled, headway.EventNoKey, headway.EventOpenRefused:
 		if trace.SpanFromContext(ctx).IsRecording() {
 			o.record(ctx, h, &e)
 		}

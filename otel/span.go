@@ -22,6 +22,7 @@ const spanName = "headway wait"
 var (
 	throttledType = semconv.ErrorType(&headway.ThrottledError{})
 	noKeyType     = semconv.ErrorType(&headway.KeyError{})
+	openType      = semconv.ErrorType(&headway.OpenError{})
 	canceledType  = semconv.ErrorTypeKey.String("context.Canceled")
 	expiredType   = semconv.ErrorTypeKey.String("context.DeadlineExceeded")
 )
@@ -60,6 +61,9 @@ func (o *Observer) record(ctx context.Context, h *host, e *headway.Event) {
 		if e.RetryAfter != limiter.Never {
 			attrs = append(attrs, retryKey.Float64(e.RetryAfter.Seconds()))
 		}
+	case headway.EventOpenRefused:
+		failure = "breaker open"
+		attrs = append(refusedOpen.attrs(attrs), openType, retryKey.Float64(e.RetryAfter.Seconds()))
 	case headway.EventNoKey:
 		failure = "no key"
 		attrs = append(refusedNoKey.attrs(attrs), noKeyType)
@@ -111,6 +115,8 @@ func causesOf(h *host, e *headway.Event, arrived, now time.Time) []cause {
 	switch {
 	case e.Kind == headway.EventRefused && e.Reason != limiter.ReasonLimit:
 		name = outcomes[refusedFor(e.Reason)].reason
+	case e.Kind == headway.EventOpenRefused:
+		name = "breaker"
 	case e.Kind == headway.EventNoKey || causes != nil && e.Kind != headway.EventRefused:
 	case e.Rule != "":
 		name = "rule"
