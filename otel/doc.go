@@ -28,8 +28,8 @@
 //	headway.drift              counter        {unit}     rule
 //	headway.pause.duration     histogram      s
 //	headway.pause.remaining    gauge          s
-//	headway.breaker.state      gauge          1
-//	headway.breaker.transitions  counter      {transition}  breaker.state
+//	headway.breaker.state      gauge          {state}
+//	headway.breaker.transitions  counter      {transition}  state
 //	headway.headers.malformed  counter        {header}
 //	headway.overflows          counter        {event}
 //

@@ -28,7 +28,7 @@ const (
 	causeKey     = attribute.Key("headway.cause")
 	dialectKey   = attribute.Key("headway.dialect")
 	pauseKey     = attribute.Key("headway.pause.duration")
-	stateKey     = attribute.Key("headway.breaker.state")
+	stateKey     = attribute.Key("headway.state")
 )
 
 // A decision is what became of a request.

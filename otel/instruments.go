@@ -78,7 +78,7 @@ func (in *instruments) make(p metric.MeterProvider, report metric.Callback) erro
 		all, errs = append(all, *g), append(errs, err)
 	}
 	number(&in.remaining, "headway.remaining", "{unit}", "Units that are left of a limit; of the key that has the fewest.")
-	number(&in.state, "headway.breaker.state", "1", "State of the breaker: 0 closed, 1 half-open, 2 open.")
+	number(&in.state, "headway.breaker.state", "{state}", "State of the breaker: 0 closed, 1 half-open, 2 open.")
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

@@ -700,7 +700,7 @@ func TestS81_Breaker(t *testing.T) {
 	if got := value("headway.breaker.state", ""); got != 2 {
 		t.Errorf("open is %d", got)
 	}
-	if got := value("headway.breaker.transitions", "headway.breaker.state=open"); got != 1 {
+	if got := value("headway.breaker.transitions", "headway.state=open"); got != 1 {
 		t.Errorf("opened %d times", got)
 	}
 	if got := value("headway.decisions", "headway.reason=open"); got != 1 {
