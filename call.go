@@ -24,19 +24,27 @@ type Call struct {
 	Bypass bool
 }
 
-type callKey struct{}
+// carried is what a context carries for its requests.
+type carried struct {
+	Call
+	trace *Trace
+}
+
+type carriedKey struct{}
+
+func carriedFrom(ctx context.Context) carried {
+	if c, ok := ctx.Value(carriedKey{}).(*carried); ok {
+		return *c
+	}
+	return carried{}
+}
 
 // WithCall returns a context that carries c to the requests made with it. It
 // replaces a Call that ctx already carries, whole: to change one field, start
 // from CallFrom(ctx).
 func WithCall(ctx context.Context, c Call) context.Context {
-	return context.WithValue(ctx, callKey{}, &c)
+	return context.WithValue(ctx, carriedKey{}, &carried{c, carriedFrom(ctx).trace})
 }
 
 // CallFrom returns the Call that ctx carries, or the zero Call.
-func CallFrom(ctx context.Context) Call {
-	if c, ok := ctx.Value(callKey{}).(*Call); ok {
-		return *c
-	}
-	return Call{}
-}
+func CallFrom(ctx context.Context) Call { return carriedFrom(ctx).Call }

@@ -184,7 +184,7 @@ func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p l
 		e.Cut = p.For > most
 		p.For, p.Most = min(p.For, most), min(p.Most, most)
 	}
-	p.Source, p.Started = s.Dialect, v.grant.At
+	p.Source, p.Status, p.Started = s.Dialect, status, v.grant.At
 	for _, c := range v.claims.all() {
 		p.Limits = append(p.Limits, c.rule.spec)
 	}

@@ -98,11 +98,11 @@ func Wrap(c *http.Client, limits ...limiter.Limit) (*http.Client, error) {
 // cuts was sent; its error is a bare net.Error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	call := CallFrom(ctx)
-	if req.URL == nil || call.Bypass { // the base transport has an error for no URL
+	with := carriedFrom(ctx)
+	if req.URL == nil || with.Bypass { // the base transport has an error for no URL
 		return t.base.RoundTrip(req)
 	}
-	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && call == (Call{}) && ctx.Err() == nil {
+	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && with == (carried{}) && ctx.Err() == nil {
 		if at, pass, ok := r.start(ctx); ok { // most requests: nothing to wait for
 			if t.observer != nil {
 				t.tellStart(r, req, at)
@@ -117,7 +117,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if v.policy == nil {
 		return t.base.RoundTrip(req)
 	}
-	return v.run(call)
+	if with.trace != nil {
+		v.record = v.newRecord(with.trace)
+	}
+	return v.run(with.Call)
 }
 
 // CloseIdleConnections closes the base transport's idle connections, if it can.

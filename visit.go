@@ -30,6 +30,8 @@ type visit struct {
 
 	who uint64 // its identity: the keys of the rules that match; zero: none
 
+	record *record // nil: it is not traced
+
 	granted, sent, answered bool
 	heeded                  bool // its needs have what an answer brought
 }
@@ -169,6 +171,9 @@ func (v *visit) openBudgets(ctx context.Context) {
 func (v *visit) run(call Call) (resp *http.Response, err error) {
 	defer v.finish()
 	ctx := v.req.Context()
+	if v.record != nil {
+		defer func() { v.record.end(v, resp, err) }()
+	}
 	if err := v.match(call); err != nil {
 		v.tell(ctx, Event{Kind: EventNoKey, Rule: err.Rule})
 		return nil, err
@@ -192,12 +197,18 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	v.site.line.Sent(&v.grant)
 	v.tellStart(ctx)
 	v.sent = true
+	v.record.started(v)
 	resp, err = v.send(ctx)
+	v.record.answered()
 	return v.settle(ctx, call, resp, err)
 }
 
 // enter waits in line, in the successor where the line has been forgotten.
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
+	waiting := ctx
+	if v.record != nil {
+		waiting = line.WithJournal(ctx, &v.record.line)
+	}
 	for {
 		v.locate(ctx)
 		if v.gate != nil && !v.gate.Closed() { // the first look, before anything is looked up
@@ -212,7 +223,7 @@ func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (
 		v.openBudgets(ctx)
 		own := len(v.needs.all())
 		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot, Who: v.who, Count: !noSlot && v.policy.listens}
-		grant, needs, refusal, err := v.site.line.Enter(ctx, &ask, v.gate.side())
+		grant, needs, refusal, err := v.site.line.Enter(waiting, &ask, v.gate.side())
 		v.heeded = len(needs) > own
 		v.needs.set(needs)
 		v.grant, v.granted = grant, refusal == nil && err == nil

@@ -32,6 +32,7 @@ type held struct {
 	only   *Budget    // it holds those of the identity who need this one; nil: all
 	source string     // which dialect said so
 	key    LearnedKey // of what is left
+	status int        // of the answer that raised the pause
 }
 
 // A LearnedKey tells the limits that one server announces apart.
@@ -210,6 +211,7 @@ func (l *Line) depart(needs []Need, who uint64, n int64) {
 type Pause struct {
 	Scope
 	Source  string
+	Status  int           // of the answer
 	Limits  []law.Spec    // under which those held restart gently
 	For     time.Duration // from now
 	Grow    bool          // nobody said how long: For, doubled each time, up to Most
@@ -242,6 +244,8 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 	if length > 0 {
 		h.source = p.Source
 		pace.SetLimits(append(p.Limits, announced(e.list)...)...)
+		h.status = p.Status
+		l.paused(h.b)
 		l.changed(now, true, h.b)
 	}
 	return length, nil
@@ -458,6 +462,7 @@ func (l *Line) regroup(b *Budget, cost func(*waiter) int64) {
 		c.push(w)
 		l.plan(w)
 		if c.first == w {
+			w.journal.leads()
 			l.due.push(c)
 		}
 	}

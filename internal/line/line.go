@@ -329,7 +329,7 @@ func (l *Line) join(ctx context.Context, a *Ask, g *Gate, now law.Time) (*waiter
 	}
 	if pass, ok := l.tryAlone(a, g, now); ok {
 		l.open()
-		w := newWaiter(a, g, now)
+		w := newWaiter(ctx, a, g, now)
 		w.slot, w.pass = l.takeSlot(a), pass
 		w.start, w.state = now, started
 		l.chain.push(w)
@@ -338,7 +338,7 @@ func (l *Line) join(ctx context.Context, a *Ask, g *Gate, now law.Time) (*waiter
 	}
 	by, byDeadline := lastInstant(ctx, l.epoch, now, a.MaxWait)
 	if by == forever && l.needNotPlan(a, g) {
-		w := newWaiter(a, g, now)
+		w := newWaiter(ctx, a, g, now)
 		l.add(w, nil)
 		return w, nil
 	}
@@ -352,7 +352,7 @@ func (l *Line) join(ctx context.Context, a *Ask, g *Gate, now law.Time) (*waiter
 		return nil, r
 	}
 	l.open()
-	w := newWaiter(a, g, now)
+	w := newWaiter(ctx, a, g, now)
 	w.by, w.byDeadline = by, byDeadline
 	l.add(w, &p)
 	l.dispatch(now)

@@ -134,6 +134,7 @@ func (l *Line) dispatchMixed(now law.Time) {
 		at = c.first.at
 	}
 	for _, c := range l.ready.items {
+		c.first.journal.dueSince(c.first.at, c.gate.holds(now))
 		if c.gate.holds(now) {
 			at = min(at, c.gate.relents())
 		}

@@ -42,7 +42,9 @@ func (c *class) push(w *waiter) {
 
 func (c *class) remove(w *waiter) {
 	if w.ahead == nil {
-		c.first = w.after
+		if c.first = w.after; c.first != nil {
+			c.first.journal.leads()
+		}
 	} else {
 		w.ahead.after = w.after
 	}
@@ -197,6 +199,9 @@ func (l *Line) add(w *waiter, p *foresight) {
 		}
 	}
 	l.limitWait(w)
+	if w.journal != nil {
+		w.journal.begin(l, w)
+	}
 }
 
 // count keeps the numbers of those waiting.
@@ -375,6 +380,7 @@ func (l *Line) dispatchPlain(now law.Time) {
 			continue
 		case p.at > now:
 			w.at, w.bind, w.armed = p.at, p.bind, true
+			w.journal.bound(w)
 			w.atLeast = p.atLeast || l.unknown(p.at, w.needs, w.noSlot, w.gate, now)
 			if l.unplanned == w {
 				l.plan(w)
@@ -388,6 +394,7 @@ func (l *Line) dispatchPlain(now law.Time) {
 			return
 		case l.full() && !w.noSlot:
 			w.late, w.atLeast, w.bind = true, true, -1
+			w.journal.dueSince(p.at, false)
 			l.stalled = true
 			l.arm(law.Never, now)
 			return
@@ -400,6 +407,7 @@ func (l *Line) dispatchPlain(now law.Time) {
 				continue
 			}
 			w.late, w.atLeast, w.bind = true, true, -1
+			w.journal.dueSince(p.at, true)
 			l.stalled = false
 			l.arm(w.gate.relents(), now)
 			return
@@ -431,6 +439,7 @@ func (l *Line) start(w *waiter, pass Pass, slot, now law.Time) {
 	if w.counts {
 		l.depart(w.needs, w.who, 1)
 	}
+	w.journal.bound(w)
 	l.unlink(w)
 	w.class.remove(w)
 	if l.slots > 0 && !w.noSlot {

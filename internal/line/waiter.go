@@ -70,10 +70,11 @@ type waiter struct {
 	noSlot       bool // it takes no slot
 	slot         bool // it has one
 	gate         *Gate
-	pass         Pass // it has one of gate
-	counts       bool // see Ask.Count
-	armed        bool // plain line: it was first, and is due at its planned start
-	late         bool // due, but held up by a slot or its gate: it starts later than planned
+	pass         Pass     // it has one of gate
+	counts       bool     // see Ask.Count
+	journal      *Journal // nil: none
+	armed        bool     // plain line: it was first, and is due at its planned start
+	late         bool     // due, but held up by a slot or its gate: it starts later than planned
 	byDeadline   bool
 	atLeast      bool
 	bind         int
@@ -86,8 +87,8 @@ type waiter struct {
 	ready        chan struct{}
 }
 
-func newWaiter(a *Ask, g *Gate, now law.Time) *waiter {
-	w := &waiter{arrived: now, noSlot: a.NoSlot, gate: g, who: a.Who, counts: a.Count, by: forever, ready: make(chan struct{}, 1)}
+func newWaiter(ctx context.Context, a *Ask, g *Gate, now law.Time) *waiter {
+	w := &waiter{arrived: now, noSlot: a.NoSlot, gate: g, who: a.Who, counts: a.Count, journal: journalFrom(ctx), by: forever, ready: make(chan struct{}, 1)}
 	w.needs = append(w.few[:0:len(w.few)], a.Needs...)
 	return w
 }

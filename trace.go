@@ -1,0 +1,358 @@
+package headway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headway-go/headway/internal/line"
+)
+
+// A Trace is the record of what became of the requests of one context, in the
+// manner of net/http/httptrace: put it into a context with WithTrace, and read it
+// once the requests are back. A redirect and a retry are requests of their own.
+// The zero Trace is empty. Goroutines may share it; it must not be copied after
+// its first use.
+type Trace struct {
+	mu       sync.Mutex // guards following fields
+	requests []TracedRequest
+}
+
+// A TracedRequest is the record of one request.
+type TracedRequest struct {
+	// Policy and Host say whose line it was.
+	Policy, Host string
+	// Attempt is which attempt of its call it was; see AttemptFrom.
+	Attempt int
+	// Arrived is when it came to the Transport, Started when it was handed to the
+	// base transport, and Answered when the headers of its answer, or the error,
+	// came. What has not happened is the zero time.
+	Arrived, Started, Answered time.Time
+	// Place is how many stood in its line before it when it arrived.
+	Place int
+	// Wait is the time from its arrival to its start or its refusal. Causes are
+	// what held it up, in order of their beginning; their times add up to Wait
+	// exactly.
+	Wait   time.Duration
+	Causes []Cause
+	// Status is the status of its answer, zero for none; Err is its error.
+	Status int
+	Err    error
+}
+
+// A Cause is one reason for which a request waited.
+type Cause struct {
+	// Kind says which reason.
+	Kind CauseKind
+	// For is how long it was the one that counted.
+	For time.Duration
+	// Rule and KeyDigest say whose budget it was, where it was one.
+	Rule, KeyDigest string
+	// Ahead is how many with the same needs stood before it on arrival
+	// (CauseBehind).
+	Ahead int
+	// Status is that of the answer that asked for the pause, and Dialect the
+	// dialect in which it spoke (CausePause).
+	Status  int
+	Dialect string
+}
+
+// A CauseKind says why a request waited. Of several reasons at one time the first
+// of this list counts.
+type CauseKind uint8
+
+const (
+	// CausePause: the server had asked to be left alone.
+	CausePause CauseKind = iota + 1
+	// CauseBehind: others with the same needs had come before.
+	CauseBehind
+	// CauseBreaker: a breaker let only so many start.
+	CauseBreaker
+	// CauseSlot: no slot of MaxInFlight was free.
+	CauseSlot
+	// CauseRestart: after a pause those who waited start one by one.
+	CauseRestart
+	// CauseLearned: the server had announced that no more was left.
+	CauseLearned
+	// CauseLimit: its own turn under a rule or limit.
+	CauseLimit
+)
+
+var causeKinds = [...]string{"", "pause", "behind", "breaker", "slot", "restart", "learned", "limit"}
+
+// String returns the kind as one lower-case word.
+func (k CauseKind) String() string {
+	if int(k) < len(causeKinds) && k > 0 {
+		return causeKinds[k]
+	}
+	return "unknown"
+}
+
+// WithTrace returns a context whose requests are recorded in t. It replaces a
+// Trace that ctx already carries. A request whose Call has Bypass, or whose host
+// has no policy, is not recorded.
+func WithTrace(ctx context.Context, t *Trace) context.Context {
+	return context.WithValue(ctx, carriedKey{}, &carried{CallFrom(ctx), t})
+}
+
+// Requests returns the records so far, in the order in which they ended.
+func (t *Trace) Requests() []TracedRequest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := slices.Clone(t.requests)
+	for i := range list {
+		list[i].Causes = slices.Clone(list[i].Causes)
+	}
+	return list
+}
+
+func (t *Trace) add(r *TracedRequest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.requests = append(t.requests, *r)
+}
+
+// String returns one sentence for each request.
+func (t *Trace) String() string {
+	var s []string
+	for _, r := range t.Requests() {
+		s = append(s, r.String())
+	}
+	return strings.Join(s, "\n")
+}
+
+// MarshalJSON returns the records as a JSON array; see TracedRequest.MarshalJSON.
+func (t *Trace) MarshalJSON() ([]byte, error) {
+	list := t.Requests()
+	if list == nil {
+		list = []TracedRequest{}
+	}
+	return json.Marshal(list)
+}
+
+// String says in one sentence what held the request up and what became of it.
+func (r TracedRequest) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: ", r.Host)
+	if r.Attempt > 0 {
+		fmt.Fprintf(&b, "attempt %d ", r.Attempt)
+	}
+	switch {
+	case r.Wait == 0 && r.Started.IsZero():
+		b.WriteString("refused at once")
+	case r.Started.IsZero():
+		fmt.Fprintf(&b, "gave up after %v", r.Wait)
+	case r.Wait == 0:
+		b.WriteString("started at once")
+	default:
+		fmt.Fprintf(&b, "waited %v", r.Wait)
+	}
+	for i, c := range r.Causes {
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%s%v %v", sep, c.For, c)
+	}
+	switch {
+	case r.Status > 0:
+		fmt.Fprintf(&b, "; answered %d after %v", r.Status, r.Answered.Sub(r.Started))
+	case r.Err != nil:
+		fmt.Fprintf(&b, "; %v", r.Err)
+	}
+	b.WriteByte('.')
+	return b.String()
+}
+
+// String says what the cause was, after a time: "behind 3 others of rule …".
+func (c Cause) String() string {
+	var b strings.Builder
+	switch c.Kind {
+	case CausePause:
+		b.WriteString("because the server had asked for a pause")
+		if c.Status > 0 {
+			fmt.Fprintf(&b, " with a %d", c.Status)
+		}
+		if c.Dialect != "" {
+			fmt.Fprintf(&b, " (%s)", c.Dialect)
+		}
+		return b.String()
+	case CauseBehind:
+		fmt.Fprintf(&b, "behind %d other", c.Ahead)
+		if c.Ahead != 1 {
+			b.WriteByte('s')
+		}
+		if c.Rule != "" {
+			b.WriteString(" of")
+		}
+	case CauseBreaker:
+		b.WriteString("for a breaker that lets few start")
+	case CauseSlot:
+		b.WriteString("for a slot in flight")
+	case CauseRestart:
+		b.WriteString("for its turn in the restart after a pause")
+	case CauseLearned:
+		b.WriteString("until the server has units left,")
+	case CauseLimit:
+		b.WriteString("for its own turn")
+		if c.Rule != "" {
+			b.WriteString(" under")
+		}
+	}
+	if c.Rule != "" {
+		fmt.Fprintf(&b, " rule %q", c.Rule)
+	}
+	if c.KeyDigest != "" {
+		fmt.Fprintf(&b, " for key %s", c.KeyDigest)
+	}
+	return b.String()
+}
+
+// MarshalJSON returns the record as an object: times in RFC 3339, what has not
+// happened left out, and durations in seconds.
+func (r TracedRequest) MarshalJSON() ([]byte, error) {
+	type cause struct {
+		Kind      string  `json:"kind"`
+		Seconds   float64 `json:"seconds"`
+		Rule      string  `json:"rule,omitempty"`
+		KeyDigest string  `json:"key_digest,omitempty"`
+		Ahead     int     `json:"ahead,omitempty"`
+		Status    int     `json:"status,omitempty"`
+		Dialect   string  `json:"dialect,omitempty"`
+	}
+	out := struct {
+		Policy   string    `json:"policy"`
+		Host     string    `json:"host"`
+		Attempt  int       `json:"attempt"`
+		Arrived  time.Time `json:"arrived"`
+		Started  time.Time `json:"started,omitzero"`
+		Answered time.Time `json:"answered,omitzero"`
+		Place    int       `json:"place"`
+		Wait     float64   `json:"wait_seconds"`
+		Causes   []cause   `json:"causes"`
+		Status   int       `json:"status,omitempty"`
+		Err      string    `json:"error,omitempty"`
+	}{r.Policy, r.Host, r.Attempt, r.Arrived, r.Started, r.Answered, r.Place, r.Wait.Seconds(), []cause{}, r.Status, ""}
+	for _, c := range r.Causes {
+		out.Causes = append(out.Causes, cause{c.Kind.String(), c.For.Seconds(), c.Rule, c.KeyDigest, c.Ahead, c.Status, c.Dialect})
+	}
+	if r.Err != nil {
+		out.Err = r.Err.Error()
+	}
+	return json.Marshal(out)
+}
+
+// A record is a TracedRequest in the making.
+type record struct {
+	TracedRequest
+	trace *Trace
+	line  line.Journal
+	base  time.Time // when the request was handed to the base transport; zero: not
+}
+
+func (v *visit) newRecord(t *Trace) *record {
+	return &record{trace: t, TracedRequest: TracedRequest{
+		Policy: v.policy.name, Host: v.name, Attempt: AttemptFrom(v.req.Context()), Arrived: time.Now(),
+	}}
+}
+
+// started notes that the request is about to be sent.
+func (r *record) started(v *visit) {
+	if r != nil {
+		r.Started = r.Arrived.Add(v.grant.Waited)
+		r.base = time.Now()
+	}
+}
+
+// answered notes that the base transport has returned.
+func (r *record) answered() {
+	if r != nil {
+		r.Answered = r.Started.Add(time.Since(r.base))
+	}
+}
+
+// end adds the record to its trace.
+func (r *record) end(v *visit, resp *http.Response, err error) {
+	r.Wait, r.Place, r.Err = v.grant.Waited, r.line.Place, err
+	if resp != nil && !r.Started.IsZero() {
+		r.Status = resp.StatusCode
+	}
+	if r.Wait > 0 {
+		r.Causes = v.causes(&r.line, r.line.Arrived+r.Wait)
+	}
+	r.trace.add(&r.TracedRequest)
+}
+
+// causes divides the time from j.Arrived to end among its reasons.
+func (v *visit) causes(j *line.Journal, end time.Duration) (list []Cause) {
+	own := v.ownCause(j)
+	behind := Cause{Kind: CauseBehind, Ahead: j.Ahead, Rule: own.Rule, KeyDigest: own.KeyDigest}
+	at := j.Arrived
+	for at < end {
+		c, until := own, end
+		switch s, paused := pausedAt(j.Pauses, at); {
+		case paused:
+			c, until = Cause{Kind: CausePause, Status: s.Status, Dialect: s.Source}, s.To
+		case at < j.Head:
+			c, until = behind, j.Head
+		case at < j.Late:
+			until = j.Late
+		case j.Gate:
+			c = Cause{Kind: CauseBreaker}
+		default:
+			c = Cause{Kind: CauseSlot}
+		}
+		for _, s := range j.Pauses {
+			if s.From > at {
+				until = min(until, s.From)
+			}
+		}
+		until = min(until, end)
+		if i := slices.IndexFunc(list, func(o Cause) bool { return same(o, c) }); i >= 0 {
+			list[i].For += until - at
+		} else {
+			c.For = until - at
+			list = append(list, c)
+		}
+		at = until
+	}
+	return list
+}
+
+// same reports whether two causes differ in nothing but how long they held.
+func same(a, b Cause) bool {
+	a.For = b.For
+	return a == b
+}
+
+// pausedAt returns the pause that holds at an instant, the last to end of several.
+func pausedAt(pauses []line.Span, at time.Duration) (longest line.Span, paused bool) {
+	for _, s := range pauses {
+		if s.From <= at && at < s.To && s.To > longest.To {
+			longest, paused = s, true
+		}
+	}
+	return longest, paused
+}
+
+// ownCause is why the request waited when nobody stood before it.
+func (v *visit) ownCause(j *line.Journal) Cause {
+	switch {
+	case j.Restart:
+		return Cause{Kind: CauseRestart}
+	case j.Learned != "":
+		return Cause{Kind: CauseLearned, Rule: j.Learned}
+	}
+	c := Cause{Kind: CauseLimit}
+	for i := range v.claims.all() {
+		if cl := &v.claims.all()[i]; j.B != nil && cl.budget == j.B {
+			c.Rule, c.KeyDigest = cl.rule.name, v.t.digestOf(cl.key)
+		}
+	}
+	return c
+}
