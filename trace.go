@@ -35,14 +35,15 @@ type TracedRequest struct {
 	Arrived, Started, Answered time.Time
 	// Place is how many stood in its line before it when it arrived.
 	Place int
-	// Wait is the time from its arrival to its start or its refusal. Causes are
-	// what held it up, in order of their beginning; their times add up to Wait
-	// exactly.
-	Wait   time.Duration
+	// Wait is the time from its arrival to its start or its refusal.
+	Wait time.Duration
+	// Causes are what held it up, in order of their beginning; their times add up
+	// to Wait exactly.
 	Causes []Cause
-	// Status is the status of its answer, zero for none; Err is its error.
+	// Status is the status of its answer, zero for none.
 	Status int
-	Err    error
+	// Err is its error.
+	Err error
 }
 
 // A Cause is one reason for which a request waited.
@@ -56,9 +57,9 @@ type Cause struct {
 	// Ahead is how many with the same needs stood before it on arrival
 	// (CauseBehind).
 	Ahead int
-	// Status is that of the answer that asked for the pause, and Dialect the
-	// dialect in which it spoke (CausePause).
-	Status  int
+	// Status is that of the answer that asked for the pause (CausePause).
+	Status int
+	// Dialect is the one in which that answer spoke.
 	Dialect string
 }
 
@@ -135,7 +136,8 @@ func (t *Trace) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// String says in one sentence what held the request up and what became of it.
+// String says in one sentence what held the request up and what became of it,
+// with times rounded to what a reader cares for.
 func (r TracedRequest) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", r.Host)
@@ -145,28 +147,41 @@ func (r TracedRequest) String() string {
 	switch {
 	case r.Wait == 0 && r.Started.IsZero():
 		b.WriteString("refused at once")
+	case r.Started.IsZero() && isEnd(r.Err):
+		fmt.Fprintf(&b, "gave up after %v", readable(r.Wait))
 	case r.Started.IsZero():
-		fmt.Fprintf(&b, "gave up after %v", r.Wait)
+		fmt.Fprintf(&b, "refused after %v", readable(r.Wait))
 	case r.Wait == 0:
 		b.WriteString("started at once")
 	default:
-		fmt.Fprintf(&b, "waited %v", r.Wait)
+		fmt.Fprintf(&b, "waited %v", readable(r.Wait))
 	}
 	for i, c := range r.Causes {
 		sep := ", "
 		if i == 0 {
 			sep = ": "
 		}
-		fmt.Fprintf(&b, "%s%v %v", sep, c.For, c)
+		fmt.Fprintf(&b, "%s%v %v", sep, readable(c.For), c)
 	}
 	switch {
 	case r.Status > 0:
-		fmt.Fprintf(&b, "; answered %d after %v", r.Status, r.Answered.Sub(r.Started))
+		fmt.Fprintf(&b, "; answered %d after %v", r.Status, readable(r.Answered.Sub(r.Started)))
 	case r.Err != nil:
 		fmt.Fprintf(&b, "; %v", r.Err)
 	}
 	b.WriteByte('.')
 	return b.String()
+}
+
+// isEnd reports whether err is the end of a context.
+func isEnd(err error) bool { return err == context.Canceled || err == context.DeadlineExceeded }
+
+// readable rounds d to what a reader cares for.
+func readable(d time.Duration) time.Duration {
+	if d < 10*time.Millisecond {
+		return d.Round(time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
 }
 
 // String says what the cause was, after a time: "behind 3 others of rule …".

@@ -51,8 +51,8 @@ func get(h http.Handler, url string) string {
 func TestStory(t *testing.T) {
 	told(t, func(o *observed, out string) {
 		for _, want := range []string{
-			`" 41 started after 2.00 s in line`, "a 429 pauses everybody for 2 s", "the breaker is open", "the breaker is closed",
-			`was refused: it could have started after`,
+			`" 50: api.example.com: waited 2s: `, "a 429 pauses everybody for 2 s", "the breaker is open", "the breaker is closed",
+			`refused at once; headway: policy "service" throttled`,
 		} {
 			if !strings.Contains(strings.ReplaceAll(out, `"burst" `, `" `), want) {
 				t.Errorf("no %q in:\n%s", want, out)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,11 +32,12 @@ type observed struct {
 	*headway.Transport
 	recent   debug.Recent
 	registry *prometheus.Registry
+	teller   *teller
 }
 
 // observe returns a Transport over base. It tells w of slow requests.
 func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
-	o := &observed{registry: prometheus.NewRegistry()}
+	o := &observed{registry: prometheus.NewRegistry(), teller: &teller{w: w, begin: time.Now()}}
 	exporter, err := otelprometheus.New(
 		otelprometheus.WithRegisterer(o.registry), otelprometheus.WithoutScopeInfo(),
 		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes), // as the dashboard has them
@@ -55,7 +57,7 @@ func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
 			Rules:   []headway.Rule{{Name: "requests", Limit: limiter.Limit{N: perSecond, Per: time.Second, Strict: true}}},
 			Breaker: &breaker.Config{Failures: 3, OpenFor: time.Second},
 		}},
-		Observer: headway.Observers(metrics, &o.recent, &teller{w: w, begin: time.Now()}),
+		Observer: headway.Observers(metrics, &o.recent, o.teller),
 	})
 	return o, err
 }
@@ -88,8 +90,8 @@ func (o *observed) print(w io.Writer) error {
 	return nil
 }
 
-// A teller is an Observer that writes a line for each request that was slow, and
-// for what a reader should know.
+// A teller writes a line for every tenth request that was slow and, as an
+// Observer, for what else a reader should know.
 type teller struct {
 	begin time.Time
 
@@ -97,13 +99,19 @@ type teller struct {
 	w  io.Writer
 }
 
+// trace tells what held a request up.
+func (t *teller) trace(name string, tr *headway.Trace) {
+	for _, r := range tr.Requests() {
+		var throttled *headway.ThrottledError
+		if strings.HasSuffix(name, "0") && (r.Wait >= slow || errors.As(r.Err, &throttled)) {
+			t.say("%s: %v", name, r)
+		}
+	}
+}
+
 // Observe implements headway.Observer.
-func (t *teller) Observe(ctx context.Context, e headway.Event) {
+func (t *teller) Observe(_ context.Context, e headway.Event) {
 	switch {
-	case e.Kind == headway.EventStart && e.Wait >= slow:
-		t.say("%v started after %.2f s in line", ctx.Value(name{}), e.Wait.Seconds())
-	case e.Kind == headway.EventRefused:
-		t.say("%v was refused: it could have started after %.2f s", ctx.Value(name{}), e.RetryAfter.Seconds())
 	case e.Kind == headway.EventPause:
 		t.say("a %d pauses everybody for %.0f s", e.Status, e.Pause.Seconds())
 	case e.Kind == headway.EventOpen || e.Kind == headway.EventClosed:
@@ -116,6 +124,3 @@ func (t *teller) say(format string, args ...any) {
 	defer t.mu.Unlock()
 	fmt.Fprintf(t.w, "    %5.2f s   "+format+"\n", append([]any{time.Since(t.begin).Seconds()}, args...)...)
 }
-
-// name is the context key of a request's name.
-type name struct{}

@@ -18,7 +18,7 @@ import (
 func tell(o *observed, s *service, url string, w io.Writer) error {
 	fmt.Fprintf(w, "\n  A service allows %d requests a second. What made requests slow:\n\n", perSecond)
 	before := s.requests()
-	c := caller{transport: o, url: url}
+	c := caller{transport: o, url: url, trace: o.teller.trace}
 
 	c.burst("burst", 50) // the last tenth of them waits for two seconds
 	time.Sleep(2500 * time.Millisecond)
@@ -59,6 +59,7 @@ func tell(o *observed, s *service, url string, w io.Writer) error {
 type caller struct {
 	transport http.RoundTripper
 	url       string
+	trace     func(name string, t *headway.Trace)
 	all       sync.WaitGroup
 	calls     int
 }
@@ -67,8 +68,11 @@ type caller struct {
 func (c *caller) burst(what string, n int) {
 	for i := range n {
 		c.calls++
-		ctx := context.WithValue(context.Background(), name{}, fmt.Sprintf("%q %d", what, i+1))
+		name := fmt.Sprintf("%q %d", what, i+1)
+		trace := new(headway.Trace)
+		ctx := headway.WithTrace(context.Background(), trace)
 		c.all.Go(func() {
+			defer func() { c.trace(name, trace) }()
 			for attempt := range 2 {
 				if c.send(headway.WithAttempt(ctx, attempt)) {
 					return
