@@ -62,19 +62,9 @@ func specs(limits []Limit) ([]law.Spec, error) {
 }
 
 // ask is what a cost of n takes.
-func (l *Limiter) ask(n int64, buf []line.Need) line.Ask {
-	list := l.limits.Load()
-	buf = append(buf, line.Need{B: l.pause, Cost: 1})
-	if n > 0 {
-		for _, b := range *list {
-			buf = append(buf, line.Need{B: b, Cost: n})
-		}
-	}
-	return line.Ask{List: list, Needs: buf, MaxWait: -1}
+func (l *Limiter) ask(n int64) line.Ask {
+	return line.Ask{List: l.limits.Load(), Cost: n, MaxWait: -1}
 }
-
-// inline is for how many needs no memory is allocated.
-const inline = 5
 
 // Allow takes n units now if they fit and nobody who waits would start later by
 // it, and reports whether it did.
@@ -84,12 +74,11 @@ func (l *Limiter) Allow(n int64) bool {
 			return took
 		}
 	}
-	var buf [inline]line.Need
 	if n < 0 {
 		return false
 	}
 	for {
-		ask := l.ask(n, buf[:0])
+		ask := l.ask(n)
 		if took, err := l.line.Try(&ask); err == nil {
 			return took
 		}
@@ -101,28 +90,45 @@ func (l *Limiter) Allow(n int64) bool {
 // is over, or ends during the wait, it returns ctx's error and takes nothing.
 func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	if n < 0 {
-		return fmt.Errorf("limiter: the cost is %d; it must be 0 or more, and Spend gives units back", n)
+		return negative(n)
 	}
 	if n > 0 && ctx.Err() == nil {
 		if took, _ := l.line.Quick(n); took {
 			return nil
 		}
 	}
-	var buf [inline]line.Need
-	for {
-		ask := l.ask(n, buf[:0])
-		grant, refusal, err := l.line.Enter(ctx, &ask)
-		switch {
-		case err == line.ErrRetired:
-			continue // SetLimits came between
-		case err != nil:
-			return err
-		case refusal != nil:
-			return l.refusal(refusal)
-		}
-		l.line.Sent(&grant)
-		return nil
+	var grant line.Grant
+	refusal, err := l.join(ctx, n, &grant)
+	if refusal == nil && err == nil {
+		refusal, err = l.line.Await(ctx, &grant)
 	}
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		return l.refusal(refusal)
+	}
+	l.line.Sent(&grant)
+	return nil
+}
+
+// join is Wait up to the wait itself. It is apart so that what it needs of the
+// stack is free again by then.
+//
+//go:noinline
+func (l *Limiter) join(ctx context.Context, n int64, g *line.Grant) (*line.Refusal, error) {
+	for {
+		ask := l.ask(n)
+		refusal, err := l.line.Join(ctx, &ask, g)
+		if err != line.ErrRetired { // else SetLimits came between
+			return refusal, err
+		}
+	}
+}
+
+//go:noinline
+func negative(n int64) error {
+	return fmt.Errorf("limiter: the cost is %d; it must be 0 or more, and Spend gives units back", n)
 }
 
 func (l *Limiter) refusal(r *line.Refusal) *Refusal {
@@ -147,8 +153,7 @@ func (l *Limiter) Delay(n int64) time.Duration {
 	if n < 0 {
 		return Never
 	}
-	var buf [inline]line.Need
-	if r := l.line.Delay(l.ask(n, buf[:0]).Needs, false); r != nil {
+	if r := l.line.DelayListed(n); r != nil {
 		return r.RetryAfter
 	}
 	return 0

@@ -74,7 +74,10 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[
 	}
 	l.changed(now, true, append([]*Budget{pause}, list...)...)
 	if len(list) > len(budgets) {
-		l.list = &list
+		l.list, l.listed = &list, []Need{{B: pause, Cost: 1}}
+		for _, b := range list {
+			l.listed = append(l.listed, Need{B: b})
+		}
 	}
 	return l.list
 }

@@ -49,6 +49,7 @@ type Line struct {
 	lone     *Budget   // the only one but for pause, or nil
 	pause    *Budget
 	list     *[]*Budget // the latest of SetLimits
+	listed   []Need     // pause and list, for who needs them; see needsOf
 
 	*queue // of those who wait; idle while nobody does
 }
@@ -105,9 +106,11 @@ type Need struct {
 
 // An Ask is what a request needs to start, and how long it may wait for it.
 type Ask struct {
-	// List is what SetLimits returned, if the needs are of it. When it is no
-	// longer the latest, Enter returns ErrRetired.
+	// List is what SetLimits returned, if the needs are of it: one unit of the
+	// pause, and Cost of each of the others, as long as there is a Cost. Needs is
+	// not set then. When it is no longer the latest, Enter returns ErrRetired.
 	List    *[]*Budget
+	Cost    int64
 	Needs   []Need        // Enter writes to it; copied when the request waits
 	MaxWait time.Duration // the whole wait's budget; negative: none
 	NoSlot  bool          // it takes no in-flight slot
@@ -125,13 +128,21 @@ type Grant struct {
 // lock locks l and reads the clock, which never runs backwards under the lock.
 func (l *Line) lock() law.Time {
 	l.mu.Lock()
-	if len(l.walls) == 0 {
-		l.last = max(l.last, int64(time.Since(l.epoch)))
-		if q := l.quick.Load(); q != nil {
-			q.Hold(l.lone.state, l.last)
-		}
-		return l.last
+	if len(l.walls) > 0 {
+		return l.readWall()
 	}
+	l.last = max(l.last, int64(time.Since(l.epoch)))
+	if q := l.quick.Load(); q != nil {
+		q.Hold(l.lone.state, l.last)
+	}
+	return l.last
+}
+
+// readWall reads both clocks. It is apart so that lock, on which many wait,
+// takes little of the stack.
+//
+//go:noinline
+func (l *Line) readWall() law.Time {
 	now := time.Now()
 	l.last = max(l.last, int64(now.Sub(l.epoch)))
 	for _, b := range l.walls {
@@ -159,25 +170,74 @@ func (l *Line) unlock() {
 // that is over. Those due at one instant return one after another, each when
 // the one before it is Sent.
 func (l *Line) Enter(ctx context.Context, a *Ask) (Grant, *Refusal, error) {
+	var g Grant
+	refusal, err := l.Join(ctx, a, &g)
+	if g.w != nil {
+		refusal, err = l.Await(ctx, &g)
+	}
+	if refusal != nil || err != nil {
+		return Grant{}, refusal, err
+	}
+	if g.w != nil && a.List == nil {
+		copy(a.Needs, g.w.needs)
+	}
+	return g, nil, nil
+}
+
+// Join is Enter as far as it does not wait. Unless it refuses or fails, Await
+// must follow, with the same context and grant.
+func (l *Line) Join(ctx context.Context, a *Ask, g *Grant) (refusal *Refusal, err error) {
 	if err := ctx.Err(); err != nil {
-		return Grant{}, nil, err
+		return nil, err
 	}
 	now := l.lock()
-	if a.List != nil && a.List != l.list || l.gone(a.Needs) {
+	if !l.resolve(a) {
 		l.unlock()
-		return Grant{}, nil, ErrRetired
+		return nil, ErrRetired
 	}
 	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, now) {
-		slot := l.takeSlot(a)
+		*g = Grant{At: time.Duration(now), Slot: l.takeSlot(a)}
 		l.unlock()
-		return Grant{At: time.Duration(now), Slot: slot}, nil, nil
+		return nil, nil
 	}
-	w, refusal := l.join(ctx, a, now)
+	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
+	// Unless it is known that nobody is due.
+	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now {
+		l.dispatch(now)
+	}
+	if by, byDeadline := lastInstant(ctx, l.epoch, now, a.MaxWait); by == forever && l.needNotPlan(a) {
+		g.w = newWaiter()
+		l.fill(g.w, a, now)
+		l.add(g.w, nil)
+	} else {
+		g.w, refusal = l.join(a, now, by, byDeadline)
+	}
 	l.unlock()
-	if refusal != nil {
-		return Grant{}, refusal, nil
+	return refusal, nil
+}
+
+// resolve finds the needs of a, and reports whether they are still in use.
+func (l *Line) resolve(a *Ask) bool {
+	if a.List != nil {
+		if a.List != l.list {
+			return false
+		}
+		a.Needs = l.needsOf(a.Cost)
 	}
-	return w.wait(ctx, l, a)
+	return !l.gone(a.Needs)
+}
+
+// needsOf returns what a request of that cost needs of the latest of SetLimits.
+// It is good until the lock is given up: that nobody has to bring the memory
+// keeps the stacks of those who wait small.
+func (l *Line) needsOf(cost int64) []Need {
+	if cost == 0 {
+		return l.listed[:1]
+	}
+	for i := 1; i < len(l.listed); i++ {
+		l.listed[i].Cost = cost
+	}
+	return l.listed
 }
 
 // tryStart takes the needs if all have room at now, and a slot is free.
@@ -241,7 +301,7 @@ func (l *Line) Undo(budgets []*Budget, at time.Duration) {
 func (l *Line) Try(a *Ask) (took bool, err error) {
 	now := l.lock()
 	defer l.unlock()
-	if a.List != nil && a.List != l.list || l.gone(a.Needs) {
+	if !l.resolve(a) {
 		return false, ErrRetired
 	}
 	a.NoSlot = true // and so behind nobody of its kind
@@ -257,26 +317,19 @@ func (l *Line) Try(a *Ask) (took bool, err error) {
 }
 
 // join starts the request together with those who start at this instant
-// before it, puts it in line, or refuses it.
-func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusal) {
-	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
-	// Unless it is known that nobody is due.
-	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now {
-		l.dispatch(now)
-	}
+// before it, puts it in line with a planned start, or refuses it. Join does
+// without where it can, since this takes more of the stack.
+//
+//go:noinline
+func (l *Line) join(a *Ask, now, by law.Time, byDeadline bool) (*waiter, *Refusal) {
 	if l.waiting == 0 && l.tryStart(a, now) {
 		l.open()
-		w := newWaiter(a, now)
+		w := newWaiter()
+		l.fill(w, a, now)
 		w.slot = l.takeSlot(a)
-		w.start, w.state = now, started
+		w.at, w.state = now, started
 		l.chain.push(w)
 		l.chain.kick()
-		return w, nil
-	}
-	by, byDeadline := lastInstant(ctx, l.epoch, now, a.MaxWait)
-	if by == forever && l.needNotPlan(a) {
-		w := newWaiter(a, now)
-		l.add(w, nil)
 		return w, nil
 	}
 	p := l.foresee(a.Needs, a.NoSlot, now)
@@ -289,7 +342,8 @@ func (l *Line) join(ctx context.Context, a *Ask, now law.Time) (*waiter, *Refusa
 		return nil, r
 	}
 	l.open()
-	w := newWaiter(a, now)
+	w := newWaiter()
+	l.fill(w, a, now)
 	w.by, w.byDeadline = by, byDeadline
 	l.add(w, &p)
 	l.dispatch(now)
@@ -447,6 +501,17 @@ func (l *Line) PauseUntil(b *Budget, t time.Time) {
 func (l *Line) Delay(needs []Need, noSlot bool) *Refusal {
 	now := l.lock()
 	defer l.unlock()
+	return l.delay(needs, noSlot, now)
+}
+
+// DelayListed is Delay for a request that needs cost of the latest of SetLimits.
+func (l *Line) DelayListed(cost int64) *Refusal {
+	now := l.lock()
+	defer l.unlock()
+	return l.delay(l.needsOf(cost), false, now)
+}
+
+func (l *Line) delay(needs []Need, noSlot bool, now law.Time) *Refusal {
 	l.dispatch(now)
 	if p := l.foresee(needs, noSlot && l.slots > 0, now); !p.now(now) {
 		return p.refusal(needs, now, false)

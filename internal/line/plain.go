@@ -1,6 +1,7 @@
 package line
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -391,14 +392,20 @@ func (l *Line) dispatchPlain(now law.Time) {
 // start takes all that w needs, and puts it into the chain.
 func (l *Line) start(w *waiter, slot, now law.Time) {
 	planned := l.mixed || l.isPlanned(w)
+	if l.strict {
+		w.needs = slices.Clone(w.needs) // from here on they are its own
+	}
 	for i := range w.needs {
 		n := &w.needs[i]
-		n.at = now
+		var strict bool
 		if planned {
-			n.flying = n.B.planned().Start(n.B.state, w.at, w.seq, n.Cost, slot, now)
+			strict = n.B.planned().Start(n.B.state, w.at, w.seq, n.Cost, slot, now)
 		} else {
-			n.flying = law.TakeLate(n.B.state, slot, now, n.Cost)
+			strict = law.TakeLate(n.B.state, slot, now, n.Cost)
 			n.B.forget()
+		}
+		if strict {
+			n.flying, n.at = true, now
 		}
 	}
 	l.unlink(w)
@@ -407,7 +414,7 @@ func (l *Line) start(w *waiter, slot, now law.Time) {
 		l.inFlight++
 		w.slot = true
 	}
-	w.start, w.state = now, started
+	w.at, w.state = now, started
 	l.chain.push(w)
 }
 

@@ -2,6 +2,7 @@ package line
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -57,8 +58,7 @@ type waiter struct {
 	prev, next   *waiter // in the line, or later in the chain
 	ahead, after *waiter // in its class
 	class        *class
-	needs        []Need
-	few          [2]Need // needs' memory where there are few
+	needs        []Need // shared with others; see fill
 	seq          uint64
 	state        state
 	noSlot       bool // it takes no slot
@@ -69,33 +69,50 @@ type waiter struct {
 	atLeast      bool
 	bind         int
 	arrived      law.Time
-	at           law.Time    // the planned start
+	at           law.Time    // the planned start; once it has started, that
 	by           law.Time    // the last instant at which it may start
-	start        law.Time    // when it did
 	timer        *time.Timer // ends the wait where its end cannot be known beforehand
 	refusal      *Refusal
 	ready        chan struct{}
 }
 
-func newWaiter(a *Ask, now law.Time) *waiter {
-	w := &waiter{arrived: now, noSlot: a.NoSlot, by: forever, ready: make(chan struct{}, 1)}
-	w.needs = append(w.few[:0:len(w.few)], a.Needs...)
-	return w
+// newWaiter allocates a waiter, and does no more, since that takes a good part
+// of the stack.
+//
+//go:noinline
+func newWaiter() *waiter { return &waiter{ready: make(chan struct{}, 1)} }
+
+// fill makes w the waiter for a, with a copy of its needs. Those in line who need
+// the same share it, so nobody writes to it.
+func (l *Line) fill(w *waiter, a *Ask, now law.Time) {
+	w.arrived, w.by, w.noSlot = now, forever, a.NoSlot
+	if last := l.tail; last != nil && slices.Equal(last.needs, a.Needs) {
+		w.needs = last.needs
+	} else {
+		w.needs = slices.Clone(a.Needs)
+	}
 }
 
-// wait waits for the start, the refusal, or the end of the context.
-func (w *waiter) wait(ctx context.Context, l *Line, a *Ask) (Grant, *Refusal, error) {
+// Await is the rest of Enter, after Join: it waits for the start, the refusal,
+// or the end of the context. Goroutines that wait are many, and a stack that
+// has grown stays large. So this is a short way down, and what Join needs is
+// off the stack by now.
+func (l *Line) Await(ctx context.Context, g *Grant) (*Refusal, error) {
+	w := g.w
+	if w == nil {
+		return nil, nil
+	}
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
 		l.leave(w)
-		return Grant{}, nil, ctx.Err()
+		return nil, ctx.Err()
 	}
 	if w.state == refused {
-		return Grant{}, w.refusal, nil
+		return w.refusal, nil
 	}
-	copy(a.Needs, w.needs)
-	return Grant{At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived), Slot: w.slot, w: w}, nil, nil
+	g.At, g.Waited, g.Slot = time.Duration(w.at), time.Duration(w.at-w.arrived), w.slot
+	return nil, nil
 }
 
 // leave takes w out of the line, or gives back what it has got.
@@ -108,7 +125,7 @@ func (l *Line) leave(w *waiter) {
 		l.remove(w, now)
 	case started:
 		l.chain.remove(w)
-		l.giveBack(w.needs, w.start, w.slot, now)
+		l.giveBack(w.needs, w.at, w.slot, now)
 	}
 }
 
