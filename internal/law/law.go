@@ -59,9 +59,9 @@ type State interface {
 func New(s Spec, wall time.Time) State {
 	switch s.Kind {
 	case Bucket:
-		return newBucket(s.rate(), s.burst())
+		return newBucket(s.shape())
 	case Spaced:
-		return &spaced{bucket: *newBucket(s.rate(), 1), strict: s.Strict}
+		return &spaced{bucket: *newBucket(s.shape()), strict: s.Strict}
 	case Sliding:
 		return &sliding{n: s.N, per: int64(s.Per)}
 	case Calendar:

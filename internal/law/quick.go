@@ -99,7 +99,7 @@ func (q *Quick) Hold(st State, now Time) {
 		t--
 	}
 	b.full, b.frac = q.base+t, (w-t*q.scale)*q.grain
-	b.since, b.gaps.len = now, 0
+	b.seenFull(now)
 }
 
 // Release lets Try in again, and reports whether it could; a new Quick can where

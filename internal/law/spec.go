@@ -58,6 +58,24 @@ type Spec struct {
 	Strict   bool
 	Unit     Unit
 	Location *time.Location
+
+	common *shape // of budgets under this limit; nil: each has its own
+}
+
+// Shared returns s for many budgets, which then share what they can.
+func (s Spec) Shared() Spec {
+	s.common = s.shape()
+	return s
+}
+
+func (s Spec) shape() *shape {
+	switch {
+	case s.common != nil:
+		return s.common
+	case s.Kind == Spaced:
+		return newShape(s.rate(), 1)
+	}
+	return newShape(s.rate(), s.burst())
 }
 
 // The largest valid N and Burst, the longest valid Per, and the longest time
