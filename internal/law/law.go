@@ -147,6 +147,34 @@ func Admit(st State, now Time, cost int64) bool {
 	return true
 }
 
+// Max returns the largest cost that can ever fit: 0 where nothing can, or st is
+// nil.
+func Max(st State) int64 {
+	switch s := st.(type) {
+	case nil:
+		return 0
+	case *bucket:
+		if s.n == 0 {
+			return 0
+		}
+		return s.burst
+	case *spaced:
+		if s.n == 0 {
+			return 0
+		}
+		return MaxN
+	case *window:
+		return s.n
+	case *sliding:
+		return s.n
+	case *calendar:
+		return s.n
+	case *Pace:
+		return 1
+	}
+	return Unlimited
+}
+
 // Latency tells a strict law how long an answer took. Planned starts under such
 // a law are guesses, as if every answer came at once: when a Plan asks whether a
 // further start makes one impossible, that one may come later by the latency.

@@ -130,19 +130,6 @@ func (s Spec) Validate() (bad []string) {
 	return bad
 }
 
-// Max returns the largest cost that can ever fit.
-func (s Spec) Max() int64 {
-	switch {
-	case s.N == 0:
-		return 0
-	case s.Kind == Bucket:
-		return s.burst()
-	case s.Kind == Spaced:
-		return MaxN
-	}
-	return s.N
-}
-
 // Period returns Per, or the nominal length of a calendar unit.
 func (s Spec) Period() time.Duration {
 	if s.Kind != Calendar {

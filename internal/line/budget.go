@@ -11,16 +11,31 @@ import (
 // A Budget is the units of one limit for one key. It belongs to one line, whose
 // lock guards it.
 type Budget struct {
-	max     int64 // the largest cost that can ever fit
-	strict  bool
 	state   law.State
-	plan    *law.Plan // nil until somebody waits
-	users   int       // how many in line need it
-	retired bool      // forgotten: whoever still holds it looks for another
+	*demand      // of those who wait; none while nobody has
+	strict  bool // its state is
+	retired bool // forgotten: whoever still holds it looks for another
+}
+
+// A demand is what a budget knows of those who wait for it.
+type demand struct {
+	plan  *law.Plan // nil until somebody is planned
+	users int       // how many in line need it
 	// Mixed lines: the classes for which this budget is the first need, and
 	// when a replan last touched it.
 	classes []*class
 	stamp   uint64
+}
+
+// none is the demand of every budget without one. Nobody writes to it.
+var none demand
+
+// wanted gives b a demand of its own, to write to.
+func (b *Budget) wanted() *demand {
+	if b.demand == &none {
+		b.demand = new(demand)
+	}
+	return b.demand
 }
 
 // NewBudget returns an empty budget of l; nil is no limit.
@@ -31,7 +46,7 @@ func (l *Line) NewBudget(s *law.Spec) *Budget {
 }
 
 func (l *Line) newBudget(s *law.Spec, now law.Time) *Budget {
-	b := new(Budget)
+	b := &Budget{demand: &none}
 	l.setLimit(b, s, now)
 	return b
 }
@@ -39,7 +54,7 @@ func (l *Line) newBudget(s *law.Spec, now law.Time) *Budget {
 // NewPause returns a budget that is a pause of l and the gentle restart after
 // it. A request needs 1 of it.
 func (l *Line) NewPause(limits ...law.Spec) *Budget {
-	return &Budget{max: 1, state: law.NewPace(limits...)}
+	return &Budget{state: law.NewPace(limits...), demand: &none}
 }
 
 // SetLimits puts the budgets of one request under limits, place by place, as
@@ -118,7 +133,7 @@ func (l *Line) extend(like, b *Budget) {
 		}
 		n := Need{B: b, Cost: w.needs[i].Cost}
 		w.needs = append(slices.Clip(w.needs), n)
-		b.users++
+		b.wanted().users++
 		if c := w.class; c.first == w {
 			c.needs = w.needs
 		}
@@ -129,14 +144,14 @@ func (l *Line) extend(like, b *Budget) {
 }
 
 func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
-	before := b.max
+	before := law.Max(b.state)
 	if s == nil {
-		b.state, b.max, b.strict = law.Open(), law.Unlimited, false
+		b.state, b.strict = law.Open(), false
 	} else {
-		b.state, b.max, b.strict = law.Convert(b.state, *s, now, l.wall(now)), s.Max(), s.Strict
+		b.state, b.strict = law.Convert(b.state, *s, now, l.wall(now)), s.Strict
 	}
 	l.strict = l.strict || b.strict
-	if l.waiting > 0 && b.max < before {
+	if l.waiting > 0 && law.Max(b.state) < before {
 		l.lowered = true
 	}
 	l.watch(b)
@@ -181,7 +196,7 @@ func (b *Budget) forget() {
 
 func (b *Budget) planned() *law.Plan {
 	if b.plan == nil {
-		b.plan = new(law.Plan)
+		b.wanted().plan = new(law.Plan)
 	}
 	return b.plan
 }

@@ -357,7 +357,7 @@ func (l *Line) needNotPlan(a *Ask) bool {
 		return false
 	}
 	for i := range a.Needs {
-		if a.Needs[i].Cost > a.Needs[i].B.max {
+		if a.Needs[i].Cost > law.Max(a.Needs[i].B.state) {
 			return false
 		}
 	}
@@ -436,7 +436,7 @@ func (l *Line) Answered(needs []Need) time.Duration {
 			n.B.state.Answered(now, n.Cost)
 			law.Latency(n.B.state, now-n.at)
 			n.B.forget()
-			n.B.stamp = l.stamp
+			n.B.wanted().stamp = l.stamp
 			n.flying, strict = false, true
 		}
 	}

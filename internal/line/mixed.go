@@ -31,8 +31,8 @@ func (l *Line) file(c *class) {
 	if len(c.needs) == 0 {
 		l.loose = append(l.loose, c)
 	} else {
-		b := c.needs[0].B
-		b.classes = append(b.classes, c)
+		d := c.needs[0].B.wanted()
+		d.classes = append(d.classes, c)
 	}
 }
 
@@ -201,7 +201,7 @@ func (l *Line) replanMixed(now law.Time, needs []Need, worse bool) {
 // touch marks the budgets of needs, and touched tells whether one is marked.
 func (l *Line) touch(needs []Need) {
 	for _, n := range needs {
-		n.B.stamp = l.stamp
+		n.B.wanted().stamp = l.stamp
 	}
 }
 

@@ -200,7 +200,7 @@ func (l *Line) count(w *waiter, n int) {
 		l.slotless += n
 	}
 	for i := range w.needs {
-		w.needs[i].B.users += n
+		w.needs[i].B.wanted().users += n
 	}
 }
 

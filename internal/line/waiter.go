@@ -36,8 +36,8 @@ func (p foresight) refusal(needs []Need, now law.Time, deadline bool) *Refusal {
 		r.B = needs[p.bind].B
 	}
 	if p.at == law.Never {
-		r.Disabled = r.B != nil && r.B.max == 0
-		r.Impossible = r.B != nil && !r.Disabled && needs[p.bind].Cost > r.B.max
+		r.Disabled = r.B != nil && law.Max(r.B.state) == 0
+		r.Impossible = r.B != nil && !r.Disabled && needs[p.bind].Cost > law.Max(r.B.state)
 		return r
 	}
 	r.RetryAfter, r.AtLeast, r.Deadline = time.Duration(max(0, p.at-now)), p.atLeast, deadline
