@@ -2,6 +2,7 @@ package line
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -83,6 +84,7 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[
 	}
 	pause.state.(*law.Pace).SetLimits(limits...)
 	l.quick.Store(nil)
+	l.more()
 	if l.lone, l.pause = nil, pause; len(limits) == 1 {
 		l.lone = list[0]
 		l.quick.Store(law.NewQuick(l.lone.state, now))
@@ -109,7 +111,7 @@ type Change struct {
 func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
 	now := l.lock()
 	defer l.unlock()
-	l.max, l.slots = waiting, inFlight
+	l.max, l.slots = int32(min(waiting, math.MaxInt32)), int32(min(inFlight, math.MaxInt32))
 	budgets := make([]*Budget, len(changes))
 	for i, c := range changes {
 		l.setLimit(c.B, c.Limit, now)
@@ -164,14 +166,18 @@ func (l *Line) wall(now law.Time) time.Time {
 
 // watch keeps the list of budgets that follow the wall clock.
 func (l *Line) watch(b *Budget) {
-	keep := l.walls[:0]
+	calendar := law.IsCalendar(b.state)
+	if !calendar && len(l.walls) == 0 {
+		return
+	}
+	keep := l.more().walls[:0]
 	for _, o := range l.walls {
 		if o != b {
 			keep = append(keep, o)
 		}
 	}
 	l.walls = keep
-	if law.IsCalendar(b.state) {
+	if calendar {
 		l.walls = append(l.walls, b)
 	}
 }

@@ -32,26 +32,44 @@ const catchUp = law.Time(10 * time.Millisecond)
 // A Line is the line of one or more budgets. Any goroutine may use it. User
 // code never runs under its lock.
 type Line struct {
-	epoch time.Time // the instant 0; assigned once, read-only afterwards
+	epoch time.Duration // the instant 0, since origin; assigned once, read-only afterwards
 
 	// quick stands for lone while nobody waits, and is held under the lock.
 	quick atomic.Pointer[law.Quick]
 
 	mu       sync.Mutex // guards following fields, and those of budgets and waiters
 	last     law.Time   // the latest clock reading
-	max      int        // cap on waiting; zero: none
-	slots    int        // cap on in flight; zero: none
-	inFlight int
-	walls    []*Budget // those that follow the wall clock
-	retired  bool      // forgotten; see Budget
-	stamp    uint64    // marks the budgets that a replan has touched; never the same twice
-	strict   bool      // some budget is, or was
-	lone     *Budget   // the only one but for pause, or nil
-	pause    *Budget
-	list     *[]*Budget // the latest of SetLimits
-	listed   []Need     // pause and list, for who needs them; see needsOf
+	max      int32      // cap on waiting; zero: none
+	slots    int32      // cap on in flight; zero: none
+	inFlight int32
+	retired  bool // forgotten; see Budget
+	strict   bool // some budget is, or was
 
+	*extra // what few lines of a Transport have; nothing while it has none
 	*queue // of those who wait; idle while nobody does
+}
+
+// An extra is the rest of a line's fields.
+type extra struct {
+	walls []*Budget // those that follow the wall clock
+	stamp uint64    // marks the budgets that a replan has touched; never the same twice
+
+	// Of SetLimits: the only budget but for the pause, or nil; all but for the
+	// pause; and all, for who needs them (see needsOf).
+	lone, pause *Budget
+	list        *[]*Budget
+	listed      []Need
+}
+
+// nothing is the extra of every line without one. Nobody writes to it.
+var nothing extra
+
+// more gives l an extra of its own, to write to.
+func (l *Line) more() *extra {
+	if l.extra == &nothing {
+		l.extra = new(extra)
+	}
+	return l.extra
 }
 
 // A queue is what a line knows of those who wait. Most lines of a Transport have
@@ -84,8 +102,26 @@ var idle = queue{timerAt: law.Never}
 
 // New returns an empty line without caps.
 func New() *Line {
-	return &Line{epoch: time.Now(), queue: &idle}
+	l := new(Line)
+	l.Init()
+	return l
 }
+
+// Init is New for a line that is part of something else.
+func (l *Line) Init() {
+	l.epoch, l.extra, l.queue = time.Since(origin), &nothing, &idle
+}
+
+// origin is what epochs count from: a number for each line is smaller than a
+// time.Time. Only differences to it are looked at, since in a synctest bubble
+// it lies in the future.
+var origin = time.Now()
+
+// clock reads the clock.
+func (l *Line) clock() law.Time { return int64(time.Since(origin) - l.epoch) }
+
+// instant returns the instant that t is.
+func (l *Line) instant(t time.Time) law.Time { return int64(t.Sub(origin.Add(l.epoch))) }
 
 // open gives l a queue.
 func (l *Line) open() {
@@ -131,7 +167,7 @@ func (l *Line) lock() law.Time {
 	if len(l.walls) > 0 {
 		return l.readWall()
 	}
-	l.last = max(l.last, int64(time.Since(l.epoch)))
+	l.last = max(l.last, l.clock())
 	if q := l.quick.Load(); q != nil {
 		q.Hold(l.lone.state, l.last)
 	}
@@ -144,7 +180,7 @@ func (l *Line) lock() law.Time {
 //go:noinline
 func (l *Line) readWall() law.Time {
 	now := time.Now()
-	l.last = max(l.last, int64(now.Sub(l.epoch)))
+	l.last = max(l.last, l.instant(now))
 	for _, b := range l.walls {
 		law.SetWall(b.state, now.Round(0).Add(-time.Duration(l.last)))
 	}
@@ -205,7 +241,7 @@ func (l *Line) Join(ctx context.Context, a *Ask, g *Grant) (refusal *Refusal, er
 	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now {
 		l.dispatch(now)
 	}
-	if by, byDeadline := lastInstant(ctx, l.epoch, now, a.MaxWait); by == forever && l.needNotPlan(a) {
+	if by, byDeadline := l.lastInstant(ctx, now, a.MaxWait); by == forever && l.needNotPlan(a) {
 		g.w = newWaiter()
 		l.fill(g.w, a, now)
 		l.add(g.w, nil)
@@ -336,7 +372,7 @@ func (l *Line) join(a *Ask, now, by law.Time, byDeadline bool) (*waiter, *Refusa
 	switch {
 	case p.at == law.Never, p.at > by, by <= now && !p.now(now):
 		return nil, p.refusal(a.Needs, now, byDeadline)
-	case l.max > 0 && l.waiting >= l.max && !p.now(now):
+	case l.max > 0 && l.waiting >= int(l.max) && !p.now(now):
 		r := p.refusal(a.Needs, now, false)
 		r.LineFull = true
 		return nil, r
@@ -353,7 +389,7 @@ func (l *Line) join(a *Ask, now, by law.Time, byDeadline bool) (*waiter, *Refusa
 // needNotPlan reports whether a request that waits as long as it takes can stand
 // at the end of a plain line without a planned start, until somebody asks.
 func (l *Line) needNotPlan(a *Ask) bool {
-	if l.waiting == 0 || l.mixed || l.max > 0 && l.waiting >= l.max || !l.plain.is(a.Needs, a.NoSlot) {
+	if l.waiting == 0 || l.mixed || l.max > 0 && l.waiting >= int(l.max) || !l.plain.is(a.Needs, a.NoSlot) {
 		return false
 	}
 	for i := range a.Needs {
@@ -370,13 +406,13 @@ const forever = law.Never - 1
 // lastInstant returns the last instant at which a request that arrives now may
 // start, and whether the context's deadline sets it. A wait budget includes its
 // last instant, a deadline does not.
-func lastInstant(ctx context.Context, epoch time.Time, now law.Time, maxWait time.Duration) (by law.Time, byDeadline bool) {
+func (l *Line) lastInstant(ctx context.Context, now law.Time, maxWait time.Duration) (by law.Time, byDeadline bool) {
 	by = forever
 	if maxWait >= 0 && int64(maxWait) < by-now {
 		by = now + int64(maxWait)
 	}
 	if d, ok := ctx.Deadline(); ok {
-		if d := int64(d.Sub(epoch)) - 1; d < by {
+		if d := l.instant(d) - 1; d < by {
 			return d, true
 		}
 	}
@@ -429,7 +465,7 @@ func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, now law.Time) {
 func (l *Line) Answered(needs []Need) time.Duration {
 	now := l.lock()
 	defer l.unlock()
-	l.stamp++ // marks the budgets with an answer
+	l.more().stamp++ // marks the budgets with an answer
 	strict := false
 	for i := range needs {
 		if n := &needs[i]; n.flying {
@@ -491,7 +527,7 @@ func (l *Line) Spend(n int64, budgets ...*Budget) (at time.Duration, ok bool) {
 func (l *Line) PauseUntil(b *Budget, t time.Time) {
 	now := l.lock()
 	defer l.unlock()
-	if until := int64(t.Sub(l.epoch)); until > now && b.state.(*law.Pace).Until(until) {
+	if until := l.instant(t); until > now && b.state.(*law.Pace).Until(until) {
 		l.changed(now, true, b)
 	}
 }
@@ -534,7 +570,7 @@ func (l *Line) Remaining(budgets ...*Budget) int64 {
 func (l *Line) Waiting() (waiting, inFlight int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting, l.inFlight
+	return l.waiting, int(l.inFlight)
 }
 
 // Status is Waiting and the Remaining of each of budgets, at one instant.
@@ -544,5 +580,5 @@ func (l *Line) Status(budgets []*Budget) (waiting, inFlight int, left []int64) {
 	for _, b := range budgets {
 		left = append(left, b.state.Remaining(now))
 	}
-	return l.waiting, l.inFlight, left
+	return l.waiting, int(l.inFlight), left
 }

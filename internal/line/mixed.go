@@ -189,7 +189,7 @@ func (l *Line) removeMixed(w *waiter, now law.Time) {
 func (l *Line) replanMixed(now law.Time, needs []Need, worse bool) {
 	for _, n := range needs {
 		if worse && !n.B.planned().Feasible(n.B.state, now) {
-			l.stamp++
+			l.more().stamp++
 			l.touch(needs)
 			l.replace(now, l.waiting, true)
 			return
@@ -217,7 +217,7 @@ func (l *Line) touched(w *waiter) bool {
 // improve moves those up whom more room in the budgets of needs helps: in order
 // of arrival, each to the earliest start that delays nobody.
 func (l *Line) improve(now law.Time, needs []Need) {
-	l.stamp++
+	l.more().stamp++
 	l.touch(needs)
 	left := atOnce
 	for w := l.first; w != nil && left > 0; w = w.next {

@@ -1,10 +1,6 @@
 package line
 
-import (
-	"time"
-
-	"github.com/headway-go/headway/internal/law"
-)
+import "github.com/headway-go/headway/internal/law"
 
 // renewQuick makes a new quick where the ticks of the old one have run out.
 func (l *Line) renewQuick() {
@@ -20,12 +16,12 @@ func (l *Line) renewQuick() {
 // Try or Enter has to decide.
 func (l *Line) Quick(n int64) (took, ok bool) {
 	if q := l.quick.Load(); q != nil {
-		return q.Try(int64(time.Since(l.epoch)), n)
+		return q.Try(l.clock(), n)
 	}
 	l.mu.Lock()
 	// SetLimits may have brought a quick meanwhile: then the word counts.
 	if l.lone != nil && l.quick.Load() == nil && l.waiting == 0 && l.chain.first == nil && len(l.walls) == 0 {
-		l.last = max(l.last, int64(time.Since(l.epoch)))
+		l.last = max(l.last, l.clock())
 		if ok = l.pause.state.Recovered(l.last); ok {
 			took = law.Admit(l.lone.state, l.last, n)
 			l.lone.forget()
