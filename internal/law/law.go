@@ -67,7 +67,7 @@ func New(s Spec, wall time.Time) State {
 	case Calendar:
 		return newCalendar(s, wall)
 	default:
-		return &window{n: s.N, per: int64(s.Per), strict: s.Strict}
+		return newWindow(s.shape(), s.Strict)
 	}
 }
 
@@ -182,7 +182,9 @@ func Max(st State) int64 {
 func Latency(st State, d Time) {
 	switch s := st.(type) {
 	case *window:
-		s.slack = max(d, s.slack-s.slack/16)
+		if s.strict {
+			s.slack = max(d, s.slack-s.slack/16)
+		}
 	case *spaced:
 		s.slack = max(d, s.slack-s.slack/16)
 	}
