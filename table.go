@@ -25,10 +25,9 @@ type table struct {
 
 // An entry is one host, or one key of a host.
 type entry struct {
-	site   *site
-	id     keyID        // of a key; zero for the host itself
-	budget *line.Budget // of a key
-	used   atomic.Bool  // since the hand last passed
+	site *site
+	key  *keyEntry   // whose entry it is; nil for the host itself
+	used atomic.Bool // since the hand last passed
 }
 
 // touch notes that e is in use. It writes only where that is news, since all
@@ -48,23 +47,39 @@ type sites struct {
 }
 
 // A site is what a policy remembers of one host, or of all of a Shared one.
+// There may be a million, most of them idle: every byte counts.
 type site struct {
 	entry
 	sites *sites
 	host  string
-	line  *line.Line
-	// budgets is by place, nil where there is none yet. That of a rule with keys
-	// is the one that new keys share when the table is full.
-	budgets atomic.Pointer[[]*line.Budget]
+	line  line.Line
+	// first is the budget at place 0, and others are those behind it, by place;
+	// nil where there is none yet. That of a rule with keys is the one that new
+	// keys share when the table is full.
+	first  atomic.Pointer[line.Budget]
+	others atomic.Pointer[[]*line.Budget]
+	keys   atomic.Pointer[keys] // nil until there is one
 
-	mu   sync.RWMutex // guards following fields, and writing budgets
-	keys map[keyID]*entry
+	mu sync.Mutex // held to write the above
+}
+
+// keys is the keys of a site.
+type keys struct {
+	mu   sync.RWMutex // guards byID; also held by who writes, inside the site's
+	byID map[keyID]*keyEntry
 }
 
 // A keyID is one key under one rule.
 type keyID struct {
 	place int
 	key   string
+}
+
+// A keyEntry is the entry of a key.
+type keyEntry struct {
+	entry
+	id     keyID
+	budget *line.Budget
 }
 
 // site returns the host's entry, or the one that new hosts share, and whether
@@ -112,9 +127,9 @@ func (t *table) addSite(p *policy, host string) (s *site, news bool) {
 
 // add returns a new site. sites.mu is held.
 func (ss *sites) add(host string) *site {
-	s := &site{sites: ss, host: host, line: line.New()}
+	s := &site{sites: ss, host: host}
 	s.entry.site = s
-	s.budgets.Store(new([]*line.Budget))
+	s.line.Init()
 	s.used.Store(true)
 	if ss.current != nil {
 		s.line.SetCaps(ss.current.maxWaiting(), ss.current.MaxInFlight)
@@ -149,19 +164,46 @@ func (s *site) addBudget(place int) *line.Budget {
 
 // at returns the budget at a place, or nil.
 func (s *site) at(place int) *line.Budget {
-	if list := *s.budgets.Load(); place < len(list) {
-		return list[place]
+	if place == 0 {
+		return s.first.Load()
+	}
+	if list := s.others.Load(); list != nil && place <= len(*list) {
+		return (*list)[place-1]
 	}
 	return nil
 }
 
 // put puts b at a place. s.mu is held.
 func (s *site) put(place int, b *line.Budget) {
-	old := *s.budgets.Load()
-	list := make([]*line.Budget, max(len(old), place+1))
-	copy(list, old)
-	list[place] = b
-	s.budgets.Store(&list)
+	if place == 0 {
+		s.first.Store(b)
+		return
+	}
+	var list []*line.Budget
+	if old := s.others.Load(); old != nil {
+		list = append(list, *old...)
+	}
+	for len(list) < place {
+		list = append(list, nil)
+	}
+	list[place-1] = b
+	s.others.Store(&list)
+}
+
+// places returns how many places may have a budget.
+func (s *site) places() int {
+	if list := s.others.Load(); list != nil {
+		return 1 + len(*list)
+	}
+	return 1
+}
+
+// all returns the keys. s.mu is held.
+func (s *site) all() map[keyID]*keyEntry {
+	if k := s.keys.Load(); k != nil {
+		return k.byID
+	}
+	return nil
 }
 
 // spec returns the limit of a place; nil for none.
@@ -173,14 +215,16 @@ func (p *policy) spec(place int) *law.Spec {
 }
 
 func (t *table) keyBudget(s *site, opened []claim, id keyID) (b *line.Budget, news bool) {
-	s.mu.RLock()
-	e := s.keys[id]
-	s.mu.RUnlock()
-	if e == nil {
-		return t.addKey(s, opened, id)
+	if k := s.keys.Load(); k != nil {
+		k.mu.RLock()
+		e := k.byID[id]
+		k.mu.RUnlock()
+		if e != nil {
+			e.touch()
+			return e.budget, false
+		}
 	}
-	e.touch()
-	return e.budget, false
+	return t.addKey(s, opened, id)
 }
 
 func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news bool) {
@@ -191,7 +235,7 @@ func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news 
 	defer s.sites.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.keys[id]; e != nil {
+	if e := s.all()[id]; e != nil {
 		return e.budget, false
 	}
 	// As in addSite. An overflow entry has no keys of its own, or it could not
@@ -208,13 +252,18 @@ func (t *table) addKey(s *site, opened []claim, id keyID) (b *line.Budget, news 
 		s.put(id.place, b)
 		return b, true
 	}
-	e := &entry{site: s, id: id, budget: b}
+	e := &keyEntry{entry: entry{site: s}, id: id, budget: b}
+	e.key = e
 	e.used.Store(true)
-	if s.keys == nil {
-		s.keys = map[keyID]*entry{}
+	k := s.keys.Load()
+	if k == nil {
+		k = &keys{byID: map[keyID]*keyEntry{}}
+		s.keys.Store(k)
 	}
-	s.keys[id] = e
-	t.ring = append(t.ring, e)
+	k.mu.Lock()
+	k.byID[id] = e
+	k.mu.Unlock()
+	t.ring = append(t.ring, &e.entry)
 	return b, false
 }
 
@@ -235,7 +284,7 @@ func (t *table) makeRoom(s *site, opened []claim) bool {
 	for ; t.looks > 0; t.looks-- {
 		t.hand = (t.hand + 1) % len(t.ring)
 		e := t.ring[t.hand]
-		if e.site == s && (e.budget == nil || slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.budget })) {
+		if e.site == s && (e.key == nil || slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.key.budget })) {
 			continue
 		}
 		if !e.used.Swap(false) && e.forget() {
@@ -251,13 +300,16 @@ func (t *table) makeRoom(s *site, opened []claim) bool {
 // forget drops e if nobody can notice.
 func (e *entry) forget() bool {
 	s := e.site
-	if e.budget != nil {
+	if e.key != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.line.Retire(e.budget) {
+		if !s.line.Retire(e.key.budget) {
 			return false
 		}
-		delete(s.keys, e.id)
+		k := s.keys.Load()
+		k.mu.Lock()
+		delete(k.byID, e.key.id)
+		k.mu.Unlock()
 		return true
 	}
 	s.sites.mu.Lock()
@@ -274,7 +326,15 @@ func (e *entry) forget() bool {
 func (s *site) retire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.keys) == 0 && s.line.RetireAll(*s.budgets.Load())
+	if len(s.all()) > 0 {
+		return false
+	}
+	var few [4]*line.Budget
+	budgets := few[:0]
+	for place := range s.places() {
+		budgets = append(budgets, s.at(place))
+	}
+	return s.line.RetireAll(budgets)
 }
 
 // set puts all hosts under p; nil ends their policy.
@@ -294,12 +354,12 @@ func (s *site) set(p *policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var changes []line.Change
-	for place, b := range *s.budgets.Load() {
-		if b != nil {
+	for place := range s.places() {
+		if b := s.at(place); b != nil {
 			changes = append(changes, line.Change{B: b, Limit: p.spec(place)})
 		}
 	}
-	for id, e := range s.keys {
+	for id, e := range s.all() {
 		changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place)})
 	}
 	if p == nil {
