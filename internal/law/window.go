@@ -46,7 +46,7 @@ func (w *window) at(i int) *Entry { return &w.log[(w.head+i)&(len(w.log)-1)] }
 
 // expire forgets what no longer counts at t.
 func (w *window) expire(t Time) {
-	for w.len > 0 && w.at(0).At <= subSat(t, w.per) {
+	for old := subSat(t, w.per); w.len > 0 && w.at(0).At <= old; {
 		w.sum = subSat(w.sum, w.at(0).Cost)
 		w.head++
 		w.len--

@@ -20,11 +20,11 @@ func (l *Line) Quick(n int64) (took, ok bool) {
 	}
 	l.mu.Lock()
 	// SetLimits may have brought a quick meanwhile: then the word counts.
-	if l.lone != nil && l.quick.Load() == nil && l.waiting == 0 && l.chain.first == nil && len(l.walls) == 0 {
+	if x := l.extra; x.lone != nil && l.quick.Load() == nil && l.waiting == 0 && l.chain.first == nil && len(x.walls) == 0 {
 		l.last = max(l.last, l.clock())
-		if ok = l.pause.state.Recovered(l.last); ok {
-			took = law.Admit(l.lone.state, l.last, n)
-			l.lone.forget()
+		if ok = x.pause.state.Recovered(l.last); ok {
+			took = law.Admit(x.lone.state, l.last, n)
+			x.lone.forget()
 		}
 	}
 	l.mu.Unlock()
