@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,9 +43,10 @@ func TestHeardWhileInLine(t *testing.T) {
 			concerns := func(s Scope, c claim) bool {
 				return (s.Who == 0 || s.Who == c.who) && (s.Rule == nil || needs(c.needs, s.Rule))
 			}
+			var mu sync.Mutex // guards paused and lasts
 			paused := map[Scope]time.Duration{}
 			lasts := map[string]time.Duration{} // the latest start of those with the same needs
-			running := 0
+			var running atomic.Int32
 			start := func(c claim, wait time.Duration) {
 				ctx, cancel := context.WithCancel(context.Background())
 				if wait > 0 {
@@ -55,11 +58,11 @@ func TestHeardWhileInLine(t *testing.T) {
 					key += fmt.Sprintf(" %p", n.B)
 				}
 				own := append([]Need(nil), c.needs...)
-				running++
+				running.Add(1)
 				go func() {
 					defer cancel()
 					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Who: c.who, Count: true}, nil)
-					defer func() { running-- }()
+					defer running.Add(-1)
 					if err != nil {
 						return
 					}
@@ -67,6 +70,7 @@ func TestHeardWhileInLine(t *testing.T) {
 						fault("refused: %+v", refusal)
 						return
 					}
+					mu.Lock()
 					now := l.Now()
 					for s, end := range paused {
 						if concerns(s, c) && now < end {
@@ -77,6 +81,7 @@ func TestHeardWhileInLine(t *testing.T) {
 						fault("%s: overtaken", key)
 					}
 					lasts[key] = max(lasts[key], arrived)
+					mu.Unlock()
 					l.Sent(&g)
 					time.Sleep(time.Second)
 					l.Answered(&g, all)
@@ -99,7 +104,9 @@ func TestHeardWhileInLine(t *testing.T) {
 						fault("%v", err)
 					}
 					if length > 0 {
+						mu.Lock()
 						paused[p.Scope] = l.Now() + length
+						mu.Unlock()
 					}
 				case 1:
 					said := law.Said{Left: int64(d[4] % 4), Limit: int64(1 + d[5]%5), Reset: int64(10 * time.Second), Started: int64(l.Now())}
@@ -123,9 +130,9 @@ func TestHeardWhileInLine(t *testing.T) {
 				}
 				synctest.Wait() // who is due now starts before the next step
 			}
-			for i := 0; running > 0; i++ {
+			for i := 0; running.Load() > 0; i++ {
 				if time.Sleep(10 * time.Second); i > 100 {
-					fault("%d still wait", running)
+					fault("%d still wait", running.Load())
 					break
 				}
 			}
