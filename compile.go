@@ -71,6 +71,7 @@ func compile(policies []Policy, old *config) *config {
 		slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
 		p.specs = make([]*law.Spec, len(p.places))
 		for i := range p.rules {
+			p.rules[i].spec = p.rules[i].spec.Shared()
 			p.specs[p.rules[i].place] = &p.rules[i].spec
 		}
 		c.policies = append(c.policies, p)

@@ -13,10 +13,10 @@ import (
 // A gate is the breaker of one host under one policy, as the host's line sees
 // it. The gate stays when the policy's Config changes; its breaker does not.
 type gate struct {
-	entry           // in a Shared policy a host of its own in the table
-	line  line.Gate // the line's side of it
-	t     *Transport
-	host  string // empty for what new hosts share
+	keyEntry           // in a Shared policy a host of its own in the table
+	line     line.Gate // the line's side of it
+	t        *Transport
+	host     string // empty for what new hosts share
 
 	breaker atomic.Pointer[breaker.Breaker] // nil: the policy has none any more
 	config  breaker.Config                  // breaker's; guarded by the site's mu

@@ -14,9 +14,11 @@ func (t *Transport) gate(s *site, p *policy, host string) (g *gate, news bool) {
 	if p.Breaker == nil {
 		return nil, false
 	}
-	s.mu.RLock()
-	g = s.gate(p, host)
-	s.mu.RUnlock()
+	if s.gates.Load() != nil {
+		s.mu.Lock()
+		g = s.gate(p, host)
+		s.mu.Unlock()
+	}
 	if g == nil {
 		return t.addGate(s, p, host)
 	}
@@ -26,13 +28,14 @@ func (t *Transport) gate(s *site, p *policy, host string) (g *gate, news bool) {
 
 // gate returns the gate that the host has already, or nil. s.mu is held.
 func (s *site) gate(p *policy, host string) *gate {
+	gs := s.gates.Load()
 	switch {
-	case s.gates == nil:
+	case gs == nil:
 		return nil
 	case p.Shared:
-		return s.gates.hosts[host]
+		return gs.hosts[host]
 	}
-	return s.gates.own
+	return gs.own
 }
 
 func (t *Transport) addGate(s *site, p *policy, host string) (g *gate, news bool) {
@@ -49,31 +52,33 @@ func (t *Transport) addGate(s *site, p *policy, host string) (g *gate, news bool
 	if g := s.gate(p, host); g != nil {
 		return g, false
 	}
-	if s.gates == nil {
-		s.gates = new(gates)
+	gs := s.gates.Load()
+	if gs == nil {
+		gs = new(gates)
+		s.gates.Store(gs)
 	}
 	if !p.Shared {
-		s.gates.own = s.newGate(t, s.host)
-		return s.gates.own, false
+		gs.own = s.newGate(t, s.host)
+		return gs.own, false
 	}
 	// As in addKey.
 	room = room && s.sites.overflow != s
-	if o := s.gates.own; o != nil {
+	if o := gs.own; o != nil {
 		if !room || !s.line.RetireGate(&o.line) {
 			return o, false
 		}
-		s.gates.own = nil
+		gs.own = nil
 	}
 	if !room {
-		s.gates.own = s.newGate(t, "")
-		return s.gates.own, true
+		gs.own = s.newGate(t, "")
+		return gs.own, true
 	}
 	g = s.newGate(t, host)
-	g.id = keyID{place: gatePlace, key: host}
-	if s.gates.hosts == nil {
-		s.gates.hosts = map[string]*gate{}
+	g.key, g.id = &g.keyEntry, keyID{place: gatePlace, key: host}
+	if gs.hosts == nil {
+		gs.hosts = map[string]*gate{}
 	}
-	s.gates.hosts[host] = g
+	gs.hosts[host] = g
 	t.table.ring = append(t.table.ring, &g.entry)
 	return g, false
 }
@@ -94,10 +99,11 @@ func (s *site) newGate(t *Transport, host string) *gate {
 func (s *site) forgetGate(host string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.line.RetireGate(&s.gates.hosts[host].line) {
+	hosts := s.gates.Load().hosts
+	if !s.line.RetireGate(&hosts[host].line) {
 		return false
 	}
-	delete(s.gates.hosts, host)
+	delete(hosts, host)
 	return true
 }
 
@@ -115,14 +121,15 @@ func (s *site) setGates(p *policy) {
 
 // allGates returns the gates, the one that hosts share last. s.mu is held.
 func (s *site) allGates() (all []*gate) {
-	if s.gates == nil {
+	gs := s.gates.Load()
+	if gs == nil {
 		return nil
 	}
-	for _, g := range s.gates.hosts {
+	for _, g := range gs.hosts {
 		all = append(all, g)
 	}
-	if s.gates.own != nil {
-		all = append(all, s.gates.own)
+	if gs.own != nil {
+		all = append(all, gs.own)
 	}
 	return all
 }

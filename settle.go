@@ -87,7 +87,7 @@ func newSettlement(v *visit, call Call, answered time.Duration) *settlement {
 			if c.rule.spec.Strict {
 				at = answered
 			}
-			parts := []part{{v.site.line, c.budget, at, c.cost}}
+			parts := []part{{&v.site.line, c.budget, at, c.cost}}
 			s.items = append(s.items, settleItem{c.rule, c.key, c.cost, parts})
 		}
 	}
@@ -147,7 +147,7 @@ func (s *settlement) correct(i *settleItem, cost int64) Event {
 		site, _ := s.t.table.site(s.policy, s.host)
 		b, _ := s.t.table.budget(site, nil, nil, i.rule, i.key)
 		if at, ok := site.line.Spend(more, b); ok {
-			i.parts = append(i.parts, part{site.line, b, at, more})
+			i.parts = append(i.parts, part{&site.line, b, at, more})
 			break
 		}
 	}

@@ -134,8 +134,8 @@ func (t *Transport) Snapshot() []HostStatus {
 
 func (s *site) status(p *policy, d digester) HostStatus {
 	h := HostStatus{Policy: p.name, Host: s.host, MaxInFlight: p.MaxInFlight}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var budgets []*line.Budget
 	add := func(r *rule, key string, b *line.Budget) {
 		e := RuleStatus{Rule: r.name, Limit: limitOf(r.spec)}
@@ -150,7 +150,7 @@ func (s *site) status(p *policy, d digester) HostStatus {
 		if b := s.at(r.place); b != nil {
 			add(r, "", b)
 		}
-		for id, e := range s.keys {
+		for id, e := range s.all() {
 			if r.key != nil && id.place == r.place && e.budget != nil {
 				add(r, id.key, e.budget)
 			}

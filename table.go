@@ -26,10 +26,9 @@ type table struct {
 
 // An entry is one host, one key of a host, or one host's gate in a Shared policy.
 type entry struct {
-	site   *site
-	id     keyID        // of a key, an identity or a gate; zero for the host itself
-	budget *line.Budget // of a key, and nil for all others
-	used   atomic.Bool  // since the hand last passed
+	site *site
+	key  *keyEntry   // whose entry it is; nil for the host itself
+	used atomic.Bool // since the hand last passed
 }
 
 // touch notes that e is in use. It writes only where that is news, since all
@@ -50,18 +49,28 @@ type sites struct {
 }
 
 // A site is what a policy remembers of one host, or of all of a Shared one.
+// There may be a million, most of them idle: every byte counts.
 type site struct {
 	entry
 	sites *sites
 	host  string
-	line  *line.Line
-	// budgets is by place, nil where there is none yet. That of a rule with keys
-	// is the one that new keys share when the table is full.
-	budgets atomic.Pointer[[]*line.Budget]
+	line  line.Line
+	// first is the budget at place 0, and others are those behind it, by place;
+	// nil where there is none yet. That of a rule with keys is the one that new
+	// keys share when the table is full.
+	first  atomic.Pointer[line.Budget]
+	others atomic.Pointer[[]*line.Budget]
+	keys   atomic.Pointer[keys] // nil until there is one
 
-	mu    sync.RWMutex // guards following fields, and writing budgets
-	keys  map[keyID]*entry
-	gates *gates // nil until a breaker is needed
+	gates atomic.Pointer[gates] // nil until a breaker is needed
+
+	mu sync.Mutex // held to write the above, and guards gates' fields
+}
+
+// keys is the keys of a site.
+type keys struct {
+	mu   sync.RWMutex // guards byID; also held by who writes, inside the site's
+	byID map[keyID]*keyEntry
 }
 
 // A keyID is one key under one rule, an identity, or one host's gate in a Shared
@@ -74,6 +83,13 @@ type keyID struct {
 
 // gatePlace stands where rules have their places.
 const gatePlace = -1
+
+// A keyEntry is the entry of a key, an identity or a gate.
+type keyEntry struct {
+	entry
+	id     keyID
+	budget *line.Budget // of a key, and nil for all others
+}
 
 // site returns the host's entry, or the one that new hosts share, and whether
 // the observer has to hear that this has begun.
@@ -120,9 +136,9 @@ func (t *table) addSite(p *policy, host string) (s *site, news bool) {
 
 // add returns a new site. sites.mu is held.
 func (ss *sites) add(host string) *site {
-	s := &site{sites: ss, host: host, line: line.New()}
+	s := &site{sites: ss, host: host}
 	s.entry.site = s
-	s.budgets.Store(new([]*line.Budget))
+	s.line.Init()
 	s.used.Store(true)
 	if ss.current != nil {
 		s.line.SetCaps(ss.current.maxWaiting(), ss.current.MaxInFlight)
@@ -157,19 +173,57 @@ func (s *site) addBudget(place int) *line.Budget {
 
 // at returns the budget at a place, or nil.
 func (s *site) at(place int) *line.Budget {
-	if list := *s.budgets.Load(); place < len(list) {
-		return list[place]
+	if place == 0 {
+		return s.first.Load()
+	}
+	if list := s.others.Load(); list != nil && place <= len(*list) {
+		return (*list)[place-1]
 	}
 	return nil
 }
 
 // put puts b at a place. s.mu is held.
 func (s *site) put(place int, b *line.Budget) {
-	old := *s.budgets.Load()
-	list := make([]*line.Budget, max(len(old), place+1))
-	copy(list, old)
-	list[place] = b
-	s.budgets.Store(&list)
+	if place == 0 {
+		s.first.Store(b)
+		return
+	}
+	var list []*line.Budget
+	if old := s.others.Load(); old != nil {
+		list = append(list, *old...)
+	}
+	for len(list) < place {
+		list = append(list, nil)
+	}
+	list[place-1] = b
+	s.others.Store(&list)
+}
+
+// places returns how many places may have a budget.
+func (s *site) places() int {
+	if list := s.others.Load(); list != nil {
+		return 1 + len(*list)
+	}
+	return 1
+}
+
+// key returns the entry of a key or an identity, or nil.
+func (s *site) key(id keyID) *keyEntry {
+	k := s.keys.Load()
+	if k == nil {
+		return nil
+	}
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.byID[id]
+}
+
+// all returns the keys. s.mu is held.
+func (s *site) all() map[keyID]*keyEntry {
+	if k := s.keys.Load(); k != nil {
+		return k.byID
+	}
+	return nil
 }
 
 // spec returns the limit of a place; nil for none.
@@ -181,14 +235,11 @@ func (p *policy) spec(place int) *law.Spec {
 }
 
 func (t *table) keyBudget(s *site, own *gate, opened []claim, id keyID) (b *line.Budget, news bool) {
-	s.mu.RLock()
-	e := s.keys[id]
-	s.mu.RUnlock()
-	if e == nil {
-		return t.addKey(s, own, opened, id)
+	if e := s.key(id); e != nil {
+		e.touch()
+		return e.budget, false
 	}
-	e.touch()
-	return e.budget, false
+	return t.addKey(s, own, opened, id)
 }
 
 func (t *table) addKey(s *site, own *gate, opened []claim, id keyID) (b *line.Budget, news bool) {
@@ -199,7 +250,7 @@ func (t *table) addKey(s *site, own *gate, opened []claim, id keyID) (b *line.Bu
 	defer s.sites.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.keys[id]; e != nil {
+	if e := s.all()[id]; e != nil {
 		return e.budget, false
 	}
 	// As in addSite. An overflow entry has no keys of its own, or it could not
@@ -216,24 +267,31 @@ func (t *table) addKey(s *site, own *gate, opened []claim, id keyID) (b *line.Bu
 		s.put(id.place, b)
 		return b, true
 	}
-	e := &entry{site: s, id: id, budget: b}
-	e.used.Store(true)
-	if s.keys == nil {
-		s.keys = map[keyID]*entry{}
-	}
-	s.keys[id] = e
-	t.ring = append(t.ring, e)
+	t.file(&keyEntry{entry: entry{site: s}, id: id, budget: b})
 	return b, false
+}
+
+// file puts e into the ring, and among the keys of its site. t.mu and the site's
+// are held.
+func (t *table) file(e *keyEntry) {
+	e.key = e
+	e.used.Store(true)
+	k := e.site.keys.Load()
+	if k == nil {
+		k = &keys{byID: map[keyID]*keyEntry{}}
+		e.site.keys.Store(k)
+	}
+	k.mu.Lock()
+	k.byID[e.id] = e
+	k.mu.Unlock()
+	t.ring = append(t.ring, &e.entry)
 }
 
 // openEar makes room for what the server says to an identity. It reports whether
 // there was any.
 func (t *table) openEar(s *site, own *gate, opened []claim, who uint64, label func() string) bool {
 	id := keyID{who: who}
-	s.mu.RLock()
-	e := s.keys[id]
-	s.mu.RUnlock()
-	if e != nil {
+	if e := s.key(id); e != nil {
 		e.touch()
 		return true
 	}
@@ -246,19 +304,13 @@ func (t *table) openEar(s *site, own *gate, opened []claim, who uint64, label fu
 	defer s.sites.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.keys[id] != nil {
+	if s.all()[id] != nil {
 		return true
 	}
 	if s.sites.overflow == s {
 		return false
 	}
-	e = &entry{site: s, id: id}
-	e.used.Store(true)
-	if s.keys == nil {
-		s.keys = map[keyID]*entry{}
-	}
-	s.keys[id] = e
-	t.ring = append(t.ring, e)
+	t.file(&keyEntry{entry: entry{site: s}, id: id})
 	s.line.OpenEar(who, label())
 	return true
 }
@@ -296,27 +348,32 @@ func (t *table) makeRoom(s *site, own *gate, opened []claim) bool {
 // opened reports whether a request holds e: its site, its gate or a budget.
 func (e *entry) opened(own *gate, opened []claim) bool {
 	switch {
-	case e.id.place == gatePlace:
+	case e.key == nil:
+		return true
+	case e.key.id.place == gatePlace:
 		return own != nil && e == &own.entry
-	case e.budget == nil:
+	case e.key.budget == nil:
 		return true
 	}
-	return slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.budget })
+	return slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.key.budget })
 }
 
 // forget drops e if nobody can notice.
 func (e *entry) forget() bool {
 	s := e.site
-	if e.id.place == gatePlace {
-		return s.forgetGate(e.id.key)
+	if e.key != nil && e.key.id.place == gatePlace {
+		return s.forgetGate(e.key.id.key)
 	}
-	if e.id != (keyID{}) {
+	if e.key != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if e.budget == nil && !s.line.RetireEar(e.id.who) || e.budget != nil && !s.line.Retire(e.budget) {
+		if b := e.key.budget; b == nil && !s.line.RetireEar(e.key.id.who) || b != nil && !s.line.Retire(b) {
 			return false
 		}
-		delete(s.keys, e.id)
+		k := s.keys.Load()
+		k.mu.Lock()
+		delete(k.byID, e.key.id)
+		k.mu.Unlock()
 		return true
 	}
 	s.sites.mu.Lock()
@@ -333,14 +390,22 @@ func (e *entry) forget() bool {
 func (s *site) retire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.keys) > 0 || s.gates != nil && len(s.gates.hosts) > 0 {
+	var own *gate
+	if g := s.gates.Load(); g != nil {
+		if len(g.hosts) > 0 {
+			return false
+		}
+		own = g.own
+	}
+	if len(s.all()) > 0 {
 		return false
 	}
-	var own *gate
-	if s.gates != nil {
-		own = s.gates.own
+	var few [4]*line.Budget
+	budgets := few[:0]
+	for place := range s.places() {
+		budgets = append(budgets, s.at(place))
 	}
-	return s.line.RetireAll(*s.budgets.Load(), own.side())
+	return s.line.RetireAll(budgets, own.side())
 }
 
 // set puts all hosts under p; nil ends their policy.
@@ -360,12 +425,12 @@ func (s *site) set(p *policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var changes []line.Change
-	for place, b := range *s.budgets.Load() {
-		if b != nil {
+	for place := range s.places() {
+		if b := s.at(place); b != nil {
 			changes = append(changes, line.Change{B: b, Limit: p.spec(place)})
 		}
 	}
-	for id, e := range s.keys {
+	for id, e := range s.all() {
 		if e.budget != nil {
 			changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place)})
 		}

@@ -48,7 +48,7 @@ func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
 func (v *visit) release() func() {
 	slot, cancel := v.grant.Slot, v.cancel
 	v.grant.Slot, v.cancel = false, nil
-	line := v.site.line
+	line := &v.site.line
 	switch {
 	case slot && cancel != nil:
 		return func() {

@@ -62,19 +62,9 @@ func specs(limits []Limit) ([]law.Spec, error) {
 }
 
 // ask is what a cost of n takes.
-func (l *Limiter) ask(n int64, buf []line.Need) line.Ask {
-	list := l.limits.Load()
-	buf = append(buf, line.Need{B: l.pause, Cost: 1})
-	if n > 0 {
-		for _, b := range *list {
-			buf = append(buf, line.Need{B: b, Cost: n})
-		}
-	}
-	return line.Ask{List: list, Needs: buf, MaxWait: -1}
+func (l *Limiter) ask(n int64) line.Ask {
+	return line.Ask{List: l.limits.Load(), Cost: n, MaxWait: -1}
 }
-
-// inline is for how many needs no memory is allocated.
-const inline = 5
 
 // Allow takes n units now if they fit and nobody who waits would start later by
 // it, and reports whether it did.
@@ -84,12 +74,11 @@ func (l *Limiter) Allow(n int64) bool {
 			return took
 		}
 	}
-	var buf [inline]line.Need
 	if n < 0 {
 		return false
 	}
 	for {
-		ask := l.ask(n, buf[:0])
+		ask := l.ask(n)
 		if took, err := l.line.Try(&ask); err == nil {
 			return took
 		}
@@ -101,28 +90,33 @@ func (l *Limiter) Allow(n int64) bool {
 // is over, or ends during the wait, it returns ctx's error and takes nothing.
 func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	if n < 0 {
-		return fmt.Errorf("limiter: the cost is %d; it must be 0 or more, and Spend gives units back", n)
+		return negative(n)
 	}
 	if n > 0 && ctx.Err() == nil {
 		if took, _ := l.line.Quick(n); took {
 			return nil
 		}
 	}
-	var buf [inline]line.Need
-	for {
-		ask := l.ask(n, buf[:0])
-		grant, _, refusal, err := l.line.Enter(ctx, &ask, nil)
-		switch {
-		case err == line.ErrRetired:
-			continue // SetLimits came between
-		case err != nil:
-			return err
-		case refusal != nil:
-			return l.refusal(refusal)
-		}
-		l.line.Sent(&grant)
-		return nil
+	turn, refusal, err := l.line.Join(ctx, l.limits.Load(), n)
+	for err == line.ErrRetired { // SetLimits came between
+		turn, refusal, err = l.line.Join(ctx, l.limits.Load(), n)
 	}
+	if refusal == nil && err == nil {
+		refusal, err = l.line.Await(ctx, turn)
+	}
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		return l.refusal(refusal)
+	}
+	l.line.Next(turn)
+	return nil
+}
+
+//go:noinline
+func negative(n int64) error {
+	return fmt.Errorf("limiter: the cost is %d; it must be 0 or more, and Spend gives units back", n)
 }
 
 func (l *Limiter) refusal(r *line.Refusal) *Refusal {
@@ -147,8 +141,7 @@ func (l *Limiter) Delay(n int64) time.Duration {
 	if n < 0 {
 		return Never
 	}
-	var buf [inline]line.Need
-	ask := l.ask(n, buf[:0])
+	ask := l.ask(n)
 	if r := l.line.Delay(&ask, nil); r != nil {
 		return r.RetryAfter
 	}

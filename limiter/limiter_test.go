@@ -873,3 +873,21 @@ func TestReasons(t *testing.T) {
 		t.Errorf("text %q", got)
 	}
 }
+
+func TestPauseUntilByTheWallClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := limiter.New(limiter.Limit{N: 5, Per: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.PauseUntil(time.Now().Add(3 * time.Second).Round(0)) // as an HTTP date is
+		if got := l.Delay(1); got != 3*time.Second {
+			t.Errorf("paused for %v, want 3s", got)
+		}
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(4*time.Second).Round(0))
+		defer cancel()
+		if err := l.Wait(ctx, 1); err != nil {
+			t.Errorf("a wait of 3s until a deadline in 4s: %v", err)
+		}
+	})
+}

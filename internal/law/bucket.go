@@ -5,14 +5,27 @@ package law
 // instant is exact, in whole nanoseconds and n-ths of one, so that 1001 per
 // millisecond stays 1001 per millisecond.
 type bucket struct {
-	rate
-	burst      int64
-	grain      int64 // n-ths in which fractions come; 0 where there are none, or units are shorter than a nanosecond
+	*shape
 	full, frac int64 // when it is full again
 	// since is when it was last seen full: units taken before are forgotten,
 	// so giving them back must not count.
 	since Time
-	gaps  gaps
+	gaps  *gaps // its own; nil until it has one
+}
+
+// A shape is what buckets under the same limit have in common. It is read-only.
+type shape struct {
+	rate
+	burst int64
+	grain int64 // n-ths in which fractions come; 0 where there are none, or units are shorter than a nanosecond
+}
+
+func newShape(r rate, burst int64) *shape {
+	s := &shape{rate: r, burst: burst}
+	if r.n > 0 && r.per >= r.n && r.per%r.n != 0 {
+		s.grain = gcd(r.per, r.n)
+	}
+	return s
 }
 
 // A gap is what a start at an instant found missing to a full bucket. Of the
@@ -29,6 +42,34 @@ type gap struct {
 type gaps struct {
 	list [4]gap
 	len  int
+}
+
+// untracked are the gaps of a copy to plan with, to which nothing is given back.
+var untracked gaps
+
+// copy returns a copy of b to plan with.
+func (b *bucket) copy() bucket {
+	c := *b
+	c.gaps = &untracked
+	return c
+}
+
+// seenFull notes that b was full at t.
+func (b *bucket) seenFull(t Time) {
+	if b.since = t; b.gaps != nil && b.gaps != &untracked {
+		b.gaps.len = 0
+	}
+}
+
+// missing notes what is missing to a full bucket at t.
+func (b *bucket) missing(t Time) {
+	switch b.gaps {
+	case &untracked:
+		return
+	case nil:
+		b.gaps = new(gaps)
+	}
+	b.gaps.add(t, max(0, subSat(b.full, t)))
 }
 
 func (g *gaps) add(at Time, ns int64) {
@@ -78,9 +119,9 @@ func (b *bucket) Earliest(_, t Time, cost int64) (Time, bool) {
 func (b *bucket) Take(t Time, cost int64) bool {
 	if b.Recovered(t) {
 		b.full, b.frac = b.begin(t)
-		b.since, b.gaps.len = t, 0
+		b.seenFull(t)
 	} else if t > b.since {
-		b.gaps.add(t, max(0, subSat(b.full, t)))
+		b.missing(t)
 	}
 	b.push(cost)
 	return false
@@ -115,7 +156,9 @@ func (b *bucket) Give(taken Time, cost int64, _ bool) {
 		return
 	}
 	ns, frac := b.span(cost)
-	ns, frac = b.gaps.give(taken, ns, frac)
+	if b.gaps != nil {
+		ns, frac = b.gaps.give(taken, ns, frac)
+	}
 	b.move(-ns, -frac)
 }
 
@@ -146,13 +189,7 @@ func (b *bucket) Recovered(now Time) bool {
 func (b *bucket) isFull(t Time) bool { return b.full < t || b.full == t && b.frac == 0 }
 
 // newBucket returns a full bucket.
-func newBucket(r rate, burst int64) *bucket {
-	b := &bucket{rate: r, burst: burst, full: -1}
-	if r.n > 0 && r.per >= r.n && r.per%r.n != 0 {
-		b.grain = gcd(r.per, r.n)
-	}
-	return b
-}
+func newBucket(s *shape) *bucket { return &bucket{shape: s, full: -1} }
 
 // begin returns the beginning of t's nanosecond, from which on a start at t
 // counts: instants are whole nanoseconds rounded up, and none of the fractions
@@ -181,4 +218,4 @@ func (b *bucket) history(now Time) []Entry {
 	return []Entry{{At: now, Cost: b.ceilUnits(subSat(b.full, now), b.frac)}}
 }
 
-func (b *bucket) simulate(Time) sim { return sim{kind: simBucket, bucket: *b} }
+func (b *bucket) simulate(Time) sim { return sim{kind: simBucket, bucket: b.copy()} }

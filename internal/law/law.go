@@ -59,15 +59,15 @@ type State interface {
 func New(s Spec, wall time.Time) State {
 	switch s.Kind {
 	case Bucket:
-		return newBucket(s.rate(), s.burst())
+		return newBucket(s.shape())
 	case Spaced:
-		return &spaced{bucket: *newBucket(s.rate(), 1), strict: s.Strict}
+		return &spaced{bucket: *newBucket(s.shape()), strict: s.Strict}
 	case Sliding:
 		return &sliding{n: s.N, per: int64(s.Per)}
 	case Calendar:
 		return newCalendar(s, wall)
 	default:
-		return &window{n: s.N, per: int64(s.Per), strict: s.Strict}
+		return newWindow(s.shape(), s.Strict)
 	}
 }
 
@@ -147,6 +147,34 @@ func Admit(st State, now Time, cost int64) bool {
 	return true
 }
 
+// Max returns the largest cost that can ever fit: 0 where nothing can, or st is
+// nil.
+func Max(st State) int64 {
+	switch s := st.(type) {
+	case nil:
+		return 0
+	case *bucket:
+		if s.n == 0 {
+			return 0
+		}
+		return s.burst
+	case *spaced:
+		if s.n == 0 {
+			return 0
+		}
+		return MaxN
+	case *window:
+		return s.n
+	case *sliding:
+		return s.n
+	case *calendar:
+		return s.n
+	case *Pace:
+		return 1
+	}
+	return Unlimited
+}
+
 // Latency tells a strict law how long an answer took. Planned starts under such
 // a law are guesses, as if every answer came at once: when a Plan asks whether a
 // further start makes one impossible, that one may come later by the latency.
@@ -154,7 +182,9 @@ func Admit(st State, now Time, cost int64) bool {
 func Latency(st State, d Time) {
 	switch s := st.(type) {
 	case *window:
-		s.slack = max(d, s.slack-s.slack/16)
+		if s.strict {
+			s.slack = max(d, s.slack-s.slack/16)
+		}
 	case *spaced:
 		s.slack = max(d, s.slack-s.slack/16)
 	}

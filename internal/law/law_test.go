@@ -564,7 +564,7 @@ func TestSpec(t *testing.T) {
 		if got := c.spec.String(); got != c.text {
 			t.Errorf("text %q, want %q", got, c.text)
 		}
-		if got := c.spec.Max(); got != c.max {
+		if got := Max(New(c.spec, time.Time{})); got != c.max {
 			t.Errorf("%v: at most %d, want %d", c.spec, got, c.max)
 		}
 	}

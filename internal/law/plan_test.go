@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -51,7 +52,7 @@ func with(todo []planned, e planned) []planned {
 
 // firstInPlan scans for the first instant at which a start spoils no other.
 func firstInPlan(o oracle, s Spec, now, t Time, cost int64, todo []planned) Time {
-	if cost > s.Max() {
+	if cost > Max(New(s, time.Time{})) {
 		return Never
 	}
 	for t := max(now, t); t < 1_000_000; t++ {

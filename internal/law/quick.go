@@ -112,7 +112,7 @@ func (q *Quick) Hold(st State, now Time) Time {
 		t--
 	}
 	b.full, b.frac = q.base+t, (w-t*q.scale)*q.grain
-	b.since, b.gaps.len = now, 0
+	b.seenFull(now)
 	return now
 }
 

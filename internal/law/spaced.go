@@ -15,7 +15,7 @@ func (s *spaced) Earliest(now, t Time, cost int64) (Time, bool) {
 	if s.n == 0 || cost > MaxN {
 		return Never, false
 	}
-	b := s.bucket
+	b := s.bucket.copy()
 	if s.flying > 0 {
 		b.Take(now, s.flying) // if it is answered at now
 	}
@@ -92,6 +92,7 @@ func (s *spaced) history(now Time) []Entry {
 
 func (s *spaced) simulate(now Time) sim {
 	c := *s
+	c.bucket = s.bucket.copy()
 	loose := false
 	if c.flying > 0 {
 		c.bucket.Take(now, c.flying)

@@ -58,6 +58,24 @@ type Spec struct {
 	Strict   bool
 	Unit     Unit
 	Location *time.Location
+
+	common *shape // of budgets under this limit; nil: each has its own
+}
+
+// Shared returns s for many budgets, which then share what they can.
+func (s Spec) Shared() Spec {
+	s.common = s.shape()
+	return s
+}
+
+func (s Spec) shape() *shape {
+	switch {
+	case s.common != nil:
+		return s.common
+	case s.Kind == Spaced:
+		return newShape(s.rate(), 1)
+	}
+	return newShape(s.rate(), s.burst())
 }
 
 // The largest valid N and Burst, the longest valid Per, and the longest time
@@ -110,19 +128,6 @@ func (s Spec) Validate() (bad []string) {
 		say("Strict is true; only Window and Spaced can be strict, not %v", s.Kind)
 	}
 	return bad
-}
-
-// Max returns the largest cost that can ever fit.
-func (s Spec) Max() int64 {
-	switch {
-	case s.N == 0:
-		return 0
-	case s.Kind == Bucket:
-		return s.burst()
-	case s.Kind == Spaced:
-		return MaxN
-	}
-	return s.N
 }
 
 // Period returns Per, or the nominal length of a calendar unit.

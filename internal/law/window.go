@@ -16,21 +16,37 @@ type Entry struct {
 // window admits at most n units in any half-open period: a unit comes back one
 // period after its start or, where strict, after its answer.
 type window struct {
-	n, per int64
+	*shape
+	*answers         // calm where it is not strict
+	sum      int64   // of log, from head on
+	log      []Entry // a ring of starts by time; its length is a power of two
+	head     int     // index of the oldest entry, not masked
+	len      int
+}
+
+// answers is what a strict window knows of answers to come.
+type answers struct {
 	strict bool
-	sum    int64   // of log, from head on
-	flying int64   // strict: units in flight
-	slack  Time    // strict: the longest latency of late; see Latency
-	log    []Entry // a ring of starts by time; its length is a power of two
-	head   int     // index of the oldest entry, not masked
-	len    int
+	flying int64 // units in flight
+	slack  Time  // the longest latency of late; see Latency
+}
+
+// calm is the answers of every window that is not strict. Nobody writes to it.
+var calm answers
+
+func newWindow(s *shape, strict bool) *window {
+	w := &window{shape: s, answers: &calm}
+	if strict {
+		w.answers = &answers{strict: true}
+	}
+	return w
 }
 
 func (w *window) at(i int) *Entry { return &w.log[(w.head+i)&(len(w.log)-1)] }
 
 // expire forgets what no longer counts at t.
 func (w *window) expire(t Time) {
-	for w.len > 0 && w.at(0).At <= subSat(t, w.per) {
+	for old := subSat(t, w.per); w.len > 0 && w.at(0).At <= old; {
 		w.sum = subSat(w.sum, w.at(0).Cost)
 		w.head++
 		w.len--
@@ -131,7 +147,9 @@ func (w *window) Answered(t Time, cost int64) {
 
 func (w *window) Give(taken Time, cost int64, flying bool) {
 	if flying {
-		w.flying = max(0, w.flying-cost)
+		if w.strict {
+			w.flying = max(0, w.flying-cost)
+		}
 		return
 	}
 	// The first entry at or after taken has it: an entry's time is that of its

@@ -2,6 +2,7 @@ package line
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -10,18 +11,55 @@ import (
 // A Budget is the units of one limit for one key. It belongs to one line, whose
 // lock guards it.
 type Budget struct {
-	max     int64 // the largest cost that can ever fit
-	strict  bool
 	state   law.State
-	plan    *law.Plan // nil until somebody waits
-	users   int       // how many in line need it
-	retired bool      // forgotten: whoever still holds it looks for another
+	*demand      // none while it has none
+	strict  bool // its state is
+	retired bool // forgotten: whoever still holds it looks for another
+	counted bool // its demand has what few would have
+	// few is the units granted and not answered, where that is counted. Those of
+	// an idle budget have room here.
+	few int32
+}
+
+// fly counts n units as granted and not answered.
+func (b *Budget) fly(n int64) {
+	if sum := int64(b.few) + n; !b.counted && sum == int64(int32(sum)) {
+		b.few = int32(sum)
+		return
+	}
+	*b.flights() += n
+}
+
+// flights returns where the units granted and not answered are counted from now
+// on, for who has to look at them later.
+func (b *Budget) flights() *int64 {
+	if !b.counted {
+		b.wanted().flying, b.few, b.counted = int64(b.few), 0, true
+	}
+	return &b.demand.flying
+}
+
+// A demand is what few budgets know: of those who wait for them, and from answers.
+type demand struct {
+	plan  *law.Plan // nil until somebody is planned
+	users int       // how many in line need it
 	// Mixed lines: the classes for which this budget is the first need, and
 	// when a replan last touched it.
 	classes []*class
 	stamp   uint64
-	flying  int64   // units granted and not answered, where that is counted
-	heard   *[]held // what answers have said about it
+	heard   []held // what answers have said about it
+	flying  int64  // see Budget.counted
+}
+
+// none is the demand of every budget without one. Nobody writes to it.
+var none demand
+
+// wanted gives b a demand of its own, to write to.
+func (b *Budget) wanted() *demand {
+	if b.demand == &none {
+		b.demand = new(demand)
+	}
+	return b.demand
 }
 
 // NewBudget returns an empty budget of l; nil is no limit.
@@ -32,7 +70,7 @@ func (l *Line) NewBudget(s *law.Spec) *Budget {
 }
 
 func (l *Line) newBudget(s *law.Spec, now law.Time) *Budget {
-	b := new(Budget)
+	b := &Budget{demand: &none}
 	l.setLimit(b, s, now)
 	return b
 }
@@ -40,7 +78,7 @@ func (l *Line) newBudget(s *law.Spec, now law.Time) *Budget {
 // NewPause returns a budget that is a pause of l and the gentle restart after
 // it. A request needs 1 of it.
 func (l *Line) NewPause(limits ...law.Spec) *Budget {
-	return &Budget{max: 1, state: law.NewPace(limits...)}
+	return &Budget{state: law.NewPace(limits...), demand: &none}
 }
 
 // SetLimits puts the budgets of one request under limits, place by place, as
@@ -69,13 +107,17 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[
 	}
 	pause.state.(*law.Pace).SetLimits(limits...)
 	l.quick.Store(nil)
+	l.more()
 	if l.lone, l.pause = nil, pause; len(limits) == 1 {
 		l.lone = list[0]
 		l.quick.Store(law.NewQuick(l.lone.state, now))
 	}
 	l.changed(now, true, append([]*Budget{pause}, list...)...)
 	if len(list) > len(budgets) {
-		l.list = &list
+		l.list, l.listed = &list, []Need{{B: pause, Cost: 1}}
+		for _, b := range list {
+			l.listed = append(l.listed, Need{B: b})
+		}
 	}
 	return l.list
 }
@@ -92,7 +134,7 @@ type Change struct {
 func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
 	now := l.lock()
 	defer l.unlock()
-	l.max, l.slots = waiting, inFlight
+	l.max, l.slots = int32(min(waiting, math.MaxInt32)), int32(min(inFlight, math.MaxInt32))
 	budgets := make([]*Budget, len(changes))
 	for i, c := range changes {
 		l.setLimit(c.B, c.Limit, now)
@@ -108,14 +150,14 @@ func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
 func (l *Line) SetCaps(waiting, inFlight int) { l.Reconfigure(nil, waiting, inFlight) }
 
 func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
-	before := b.max
+	before := law.Max(b.state)
 	if s == nil {
-		b.state, b.max, b.strict = law.Open(), law.Unlimited, false
+		b.state, b.strict = law.Open(), false
 	} else {
-		b.state, b.max, b.strict = law.Convert(b.state, *s, now, l.wall(now)), s.Max(), s.Strict
+		b.state, b.strict = law.Convert(b.state, *s, now, l.wall(now)), s.Strict
 	}
 	l.strict = l.strict || b.strict
-	if l.waiting > 0 && b.max < before {
+	if l.waiting > 0 && law.Max(b.state) < before {
 		l.lowered = true
 	}
 	l.watch(b)
@@ -128,14 +170,18 @@ func (l *Line) wall(now law.Time) time.Time {
 
 // watch keeps the list of budgets that follow the wall clock.
 func (l *Line) watch(b *Budget) {
-	keep := l.walls[:0]
+	calendar := law.IsCalendar(b.state)
+	if !calendar && len(l.walls) == 0 {
+		return
+	}
+	keep := l.more().walls[:0]
 	for _, o := range l.walls {
 		if o != b {
 			keep = append(keep, o)
 		}
 	}
 	l.walls = keep
-	if law.IsCalendar(b.state) {
+	if calendar {
 		l.walls = append(l.walls, b)
 	}
 }
@@ -160,7 +206,7 @@ func (b *Budget) forget() {
 
 func (b *Budget) planned() *law.Plan {
 	if b.plan == nil {
-		b.plan = new(law.Plan)
+		b.wanted().plan = new(law.Plan)
 	}
 	return b.plan
 }
@@ -170,7 +216,7 @@ func (b *Budget) planned() *law.Plan {
 func (l *Line) Retire(b *Budget) bool {
 	now := l.lock()
 	defer l.unlock()
-	b.retired = b.users == 0 && b.flying == 0 && b.state.Recovered(now) && recovered(b.said(), now)
+	b.retired = b.users == 0 && b.few == 0 && b.flying == 0 && b.state.Recovered(now) && recovered(b.heard, now)
 	return b.retired
 }
 
@@ -183,7 +229,7 @@ func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
 		return false
 	}
 	for _, b := range budgets {
-		if b != nil && !(b.state.Recovered(now) && recovered(b.said(), now)) {
+		if b != nil && !(b.state.Recovered(now) && recovered(b.heard, now)) {
 			return false
 		}
 	}

@@ -81,19 +81,16 @@ func sum(a, b law.Time) law.Time {
 	return a + b
 }
 
-// take lets one pass at now, or not.
-func (l *Line) take(g *Gate, now law.Time) (p Pass, ok bool) {
-	if g == nil {
-		return Pass{}, true
-	}
+// take lets one pass at now with p, or not.
+func (l *Line) take(g *Gate, p *Pass, now law.Time) bool {
 	if g.holds(now) {
-		return Pass{}, false
+		return false
 	}
 	ticket, probe, ok := g.Take(l.time(now))
 	if !ok {
-		return Pass{}, false
+		return false
 	}
-	p = Pass{gate: g, Ticket: ticket, probe: probe}
+	*p = Pass{gate: g, Ticket: ticket, probe: probe}
 	if !probe && !g.Free() {
 		if g.flying == 0 || now >= g.relents() {
 			g.flock++
@@ -103,7 +100,7 @@ func (l *Line) take(g *Gate, now law.Time) (p Pass, ok bool) {
 		g.flying++
 		g.last = now
 	}
-	return p, true
+	return true
 }
 
 // pass is take where g holds nobody up: it needs no time, and gives no probe.
@@ -119,7 +116,7 @@ func (l *Line) pass(g *Gate) (Pass, bool) {
 	return Pass{gate: g, Ticket: ticket}, ok
 }
 
-func (l *Line) time(now law.Time) time.Time { return l.epoch.Add(time.Duration(now)) }
+func (l *Line) time(now law.Time) time.Time { return origin.Add(l.epoch + time.Duration(now)) }
 
 // land ends p's part of what is in flight.
 func (p *Pass) land() {
@@ -131,6 +128,9 @@ func (p *Pass) land() {
 
 // giveBack undoes take for a request that was not sent.
 func (p *Pass) giveBack() {
+	if p.gate == nil {
+		return // what noPapers have is not written to
+	}
 	if p.Ticket != nil {
 		p.gate.Return(p.Ticket)
 	}

@@ -82,7 +82,7 @@ func (l *Line) RetireEar(who uint64) bool {
 
 func (l *Line) hear() *hearing {
 	if l.heard == nil {
-		l.heard = new(hearing)
+		l.more().heard = new(hearing)
 	}
 	return l.heard
 }
@@ -114,7 +114,7 @@ func (l *Line) heed(all []Need, who uint64) []Need {
 	own := len(all)
 	for i := range own {
 		n := all[i]
-		for _, h := range n.B.said() {
+		for _, h := range n.B.heard {
 			all = append(all, Need{B: h.b, Cost: n.Cost})
 		}
 	}
@@ -140,7 +140,7 @@ func (l *Line) heedEar(all []Need, own int, e *ear) []Need {
 // identity that takes one unit of each of budgets.
 func (l *Line) heedAll(budgets []*Budget, f func(*Budget)) {
 	for _, b := range budgets {
-		for _, h := range b.said() {
+		for _, h := range b.heard {
 			f(h.b)
 		}
 	}
@@ -176,19 +176,11 @@ func needs(list []Need, b *Budget) bool {
 	return false
 }
 
-// said returns what answers have said about b itself.
-func (b *Budget) said() []held {
-	if b.heard == nil {
-		return nil
-	}
-	return *b.heard
-}
-
 // depart counts a request as granted and not answered; with n of -1 it takes
 // that back.
 func (l *Line) depart(needs []Need, who uint64, n int64) {
 	for i := range needs {
-		needs[i].B.flying += n * needs[i].Cost
+		needs[i].B.fly(n * needs[i].Cost)
 	}
 	l.flying += n
 	if who == 0 {
@@ -327,10 +319,7 @@ func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now
 	l.hear()
 	if s.Rule != nil {
 		s.Who = 0
-		if s.Rule.heard == nil {
-			s.Rule.heard = new([]held)
-		}
-		list, flying = s.Rule.heard, &s.Rule.flying
+		list, flying = &s.Rule.wanted().heard, s.Rule.flights()
 	} else {
 		e := l.ear(s.Who)
 		if e == nil {
@@ -347,7 +336,7 @@ func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now
 			return 0, nil
 		}
 		key.Name = strings.Clone(key.Name) // it was a part of all headers
-		(*list)[i] = held{b: &Budget{max: law.Unlimited, state: law.NewCap(key.Name, flying)}, key: key}
+		(*list)[i] = held{b: &Budget{state: law.NewCap(key.Name, flying), demand: &none}, key: key}
 	}
 	h := &(*list)[i]
 	h.source = source
@@ -432,7 +421,7 @@ func (l *Line) attach(b *Budget, cost func(*waiter) int64) {
 
 func (w *waiter) need(b *Budget, cost int64) {
 	w.needs = append(slices.Clip(w.needs), Need{B: b, Cost: cost})
-	b.users++
+	b.wanted().users++
 }
 
 // regroup is attach where afterwards needs differ. Planned starts stay: the
@@ -512,7 +501,7 @@ func (l *Line) Heard(budgets []*Budget) (all []Heard) {
 		}
 	}
 	for _, b := range budgets {
-		add("", b, b.said())
+		add("", b, b.heard)
 	}
 	if h := l.heard; h != nil {
 		add("", nil, h.host.list)
@@ -534,7 +523,7 @@ func (l *Line) roomHeard(budgets []*Budget, now law.Time) bool {
 		}
 	}
 	for _, b := range budgets {
-		if !haveRoom(b.said(), budgets, now) {
+		if !haveRoom(b.heard, budgets, now) {
 			return false
 		}
 	}
@@ -544,7 +533,7 @@ func (l *Line) roomHeard(budgets []*Budget, now law.Time) bool {
 // takeHeard takes what roomHeard has found room for.
 func (l *Line) takeHeard(budgets []*Budget, now law.Time) {
 	for _, b := range budgets {
-		takeAll(b.said(), budgets, now)
+		takeAll(b.heard, budgets, now)
 	}
 	takeAll(l.heard.host.list, budgets, now)
 }
@@ -601,7 +590,7 @@ func (l *Line) Arrived(budgets []*Budget) {
 // no identity.
 func (l *Line) count1(budgets []*Budget, n int64) {
 	for _, b := range budgets {
-		b.flying += n
+		b.fly(n)
 	}
 	l.flying += n
 }
@@ -609,7 +598,7 @@ func (l *Line) count1(budgets []*Budget, n int64) {
 // remaining is how many units of b could start now, by what was learned too.
 func (b *Budget) remaining(now law.Time) int64 {
 	left := b.state.Remaining(now)
-	for _, h := range b.said() {
+	for _, h := range b.heard {
 		left = min(left, h.b.state.Remaining(now))
 	}
 	return left
@@ -622,7 +611,7 @@ func (r *Refusal) explain(needs []Need) {
 		r.Pause = true
 	case *law.Cap:
 		for i := range needs {
-			for _, h := range needs[i].B.said() {
+			for _, h := range needs[i].B.heard {
 				if h.b == r.B {
 					r.B = needs[i].B
 					return

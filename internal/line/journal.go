@@ -49,17 +49,29 @@ type Span struct {
 	Status   int    // of the answer that did
 }
 
-// begin notes that w has joined.
-func (j *Journal) begin(l *Line, w *waiter) {
-	*j = Journal{Arrived: time.Duration(w.arrived), Place: l.waiting - 1, Head: Never, Late: Never, line: l}
+// note has j tell of w, who has just joined.
+func (l *Line) note(w *waiter, j *Journal) {
+	*j = Journal{Arrived: time.Duration(w.arrived), Head: Never, Late: Never, line: l}
+	if w.state != inLine {
+		return // it did not have to wait
+	}
+	if w.papers == &noPapers {
+		w.papers = new(papers)
+	}
+	w.journal = j
+	j.Place = l.waiting - 1
 	for a := w.ahead; a != nil; a = a.ahead {
 		j.Ahead++
 	}
 	if j.Ahead == 0 {
-		j.Head = j.Arrived
+		j.leads()
 	}
 	for i := range w.needs {
 		l.journalPause(w, w.needs[i].B)
+	}
+	j.bound(w)
+	if w.late || w.class.heap == &l.ready {
+		j.dueSince(l.last, !l.full() || w.noSlot)
 	}
 }
 

@@ -32,27 +32,47 @@ const catchUp = law.Time(10 * time.Millisecond)
 // A Line is the line of one or more budgets. Any goroutine may use it. User
 // code never runs under its lock.
 type Line struct {
-	epoch time.Time // the instant 0; assigned once, read-only afterwards
+	epoch time.Duration // the instant 0, since origin; assigned once, read-only afterwards
 
 	// quick stands for lone while nobody waits, and is held under the lock.
 	quick atomic.Pointer[law.Quick]
 
 	mu       sync.Mutex // guards following fields, and those of budgets and waiters
 	last     law.Time   // the latest clock reading
-	max      int        // cap on waiting; zero: none
-	slots    int        // cap on in flight; zero: none
-	inFlight int
-	walls    []*Budget // those that follow the wall clock
-	retired  bool      // forgotten; see Budget
-	stamp    uint64    // marks the budgets that a replan has touched; never the same twice
-	strict   bool      // some budget is, or was
-	lone     *Budget   // the only one but for pause, or nil
-	pause    *Budget
-	list     *[]*Budget // the latest of SetLimits
-	flying   int64      // requests granted and not answered, where that is counted
-	heard    *hearing   // nil before the first answer that counts
+	max      int32      // cap on waiting; zero: none
+	slots    int32      // cap on in flight; zero: none
+	inFlight int32
+	retired  bool  // forgotten; see Budget
+	strict   bool  // some budget is, or was
+	flying   int64 // requests granted and not answered, where that is counted
 
+	*extra // what few lines of a Transport have; nothing while it has none
 	*queue // of those who wait; idle while nobody does
+}
+
+// An extra is the rest of a line's fields.
+type extra struct {
+	walls []*Budget // those that follow the wall clock
+	stamp uint64    // marks the budgets that a replan has touched; never the same twice
+
+	// Of SetLimits: the only budget but for the pause, or nil; all but for the
+	// pause; and all, for who needs them (see needsOf).
+	lone, pause *Budget
+	list        *[]*Budget
+	listed      []Need
+
+	heard *hearing // nil before the first answer that counts
+}
+
+// nothing is the extra of every line without one. Nobody writes to it.
+var nothing extra
+
+// more gives l an extra of its own, to write to.
+func (l *Line) more() *extra {
+	if l.extra == &nothing {
+		l.extra = new(extra)
+	}
+	return l.extra
 }
 
 // A queue is what a line knows of those who wait. Most lines of a Transport have
@@ -89,7 +109,29 @@ var idle = queue{timerAt: law.Never}
 
 // New returns an empty line without caps.
 func New() *Line {
-	return &Line{epoch: time.Now(), queue: &idle}
+	l := new(Line)
+	l.Init()
+	return l
+}
+
+// Init is New for a line that is part of something else.
+func (l *Line) Init() {
+	l.epoch, l.extra, l.queue = time.Since(origin), &nothing, &idle
+}
+
+// origin is what epochs count from: a number for each line is smaller than a
+// time.Time. Only differences to it are looked at, since in a synctest bubble
+// it lies in the future.
+var origin = time.Now()
+
+// clock reads the clock.
+func (l *Line) clock() law.Time { return int64(time.Since(origin) - l.epoch) }
+
+// instant returns the instant that t is. If t has the wall clock alone, that is by
+// what this shows now.
+func (l *Line) instant(t time.Time) law.Time {
+	now := time.Now()
+	return satAdd(int64(now.Sub(origin)-l.epoch), t.Sub(now))
 }
 
 // open gives l a queue.
@@ -111,14 +153,16 @@ type Need struct {
 
 // An Ask is what a request needs to start, and how long it may wait for it.
 type Ask struct {
-	// List is what SetLimits returned, if the needs are of it. When it is no
-	// longer the latest, Enter returns ErrRetired.
+	// List is what SetLimits returned, if the needs are of it: one unit of the
+	// pause, and Cost of each of the others, as long as there is a Cost. Needs is
+	// not set then. When it is no longer the latest, Enter returns ErrRetired.
 	List    *[]*Budget
+	Cost    int64
 	Needs   []Need        // Enter writes to it, and uses what room there is behind it
 	MaxWait time.Duration // the whole wait's budget; negative: none
 	NoSlot  bool          // it takes no in-flight slot
-	Who     uint64        // its identity; zero: none but the line's
 	Count   bool          // what is granted is in flight until Answered
+	Who     uint64        // its identity; zero: none but the line's
 }
 
 // A Grant is a start: the caller now sends, or gives back. Exactly one of Sent
@@ -130,21 +174,32 @@ type Grant struct {
 	Pass   Pass          // of its gate
 	Count  bool          // it is in flight until Answered
 	who    uint64
-	w      *waiter
+	turn   Turn
 }
+
+// A Turn is a place in line. The zero Turn is that of a start without one.
+type Turn struct{ w *waiter }
 
 // lock locks l and reads the clock, which never runs backwards under the lock.
 func (l *Line) lock() law.Time {
 	l.mu.Lock()
-	if len(l.walls) == 0 {
-		l.last = max(l.last, int64(time.Since(l.epoch)))
-		if q := l.quick.Load(); q != nil {
-			l.last = q.Hold(l.lone.state, l.last)
-		}
-		return l.last
+	if len(l.walls) > 0 {
+		return l.readWall()
 	}
+	l.last = max(l.last, l.clock())
+	if q := l.quick.Load(); q != nil {
+		l.last = q.Hold(l.lone.state, l.last)
+	}
+	return l.last
+}
+
+// readWall reads both clocks. It is apart so that lock, on which many wait,
+// takes little of the stack.
+//
+//go:noinline
+func (l *Line) readWall() law.Time {
 	now := time.Now()
-	l.last = max(l.last, int64(now.Sub(l.epoch)))
+	l.last = max(l.last, int64(now.Sub(origin)-l.epoch))
 	for _, b := range l.walls {
 		law.SetWall(b.state, now.Round(0).Add(-time.Duration(l.last)))
 	}
@@ -170,59 +225,136 @@ func (l *Line) unlock() {
 // at once if it cannot start in time, or returns the plain error of a context
 // that is over. Those due at one instant return one after another, each when
 // the one before it is Sent. The needs are those asked for and what answers have
-// brought. g is the gate of this line that it must pass; nil is none. It is no part
-// of the Ask, for what may be kept would bring the needs to the heap with it.
-func (l *Line) Enter(ctx context.Context, a *Ask, g *Gate) (Grant, []Need, *Refusal, error) {
+// brought; the caller only reads them. gate is that of this line which it must pass; nil
+// is none. It is no part of the Ask, for what may be kept would bring the needs to
+// the heap with it.
+func (l *Line) Enter(ctx context.Context, a *Ask, gate *Gate) (Grant, []Need, *Refusal, error) {
 	if err := ctx.Err(); err != nil {
 		return Grant{}, nil, nil, err
 	}
 	now := l.lock()
-	if a.List != nil && a.List != l.list || l.gone(a.Needs) || g != nil && g.retired {
+	if !l.resolve(a) || gate != nil && gate.retired {
 		l.unlock()
 		return Grant{}, nil, nil, ErrRetired
 	}
 	if l.heard != nil {
-		return l.enterHeeding(ctx, *a, g, now)
+		return l.enterHeeding(ctx, *a, gate, now)
 	}
-	return l.enter(ctx, a, g, now)
+	return l.enter(ctx, a, gate, now)
 }
 
 // enterHeeding is enter for who may need more than it asks for.
-func (l *Line) enterHeeding(ctx context.Context, a Ask, g *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
+func (l *Line) enterHeeding(ctx context.Context, a Ask, gate *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
 	a.Needs = l.heed(a.Needs, a.Who)
-	return l.enter(ctx, &a, g, now)
+	return l.enter(ctx, &a, gate, now)
 }
 
 // enter is Enter under the lock, which it gives back.
-func (l *Line) enter(ctx context.Context, a *Ask, g *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
-	if l.chain.first == nil {
-		if pass, ok := l.tryAlone(a, g, now); ok {
-			slot := l.takeSlot(a)
-			l.unlock()
-			return Grant{At: time.Duration(now), Slot: slot, Pass: pass, Count: a.Count, who: a.Who}, a.Needs, nil, nil
-		}
+func (l *Line) enter(ctx context.Context, a *Ask, gate *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
+	g := Grant{Count: a.Count, who: a.Who}
+	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, gate, &g.Pass, now) {
+		g.At, g.Slot = time.Duration(now), l.takeSlot(a)
+		l.unlock()
+		return g, a.Needs, nil, nil
 	}
-	w, refusal := l.join(ctx, a, g, now)
+	w, refusal := l.join(ctx, a, gate, now)
+	if j := journalFrom(ctx); j != nil && w != nil {
+		l.note(w, j)
+	}
 	l.unlock()
 	if refusal != nil {
 		return Grant{}, nil, refusal, nil
 	}
-	return w.wait(ctx, l)
+	g.turn = Turn{w}
+	if refusal, err := l.Await(ctx, g.turn); refusal != nil || err != nil {
+		return Grant{Waited: time.Duration(w.at - w.arrived)}, nil, refusal, err
+	}
+	g.At, g.Waited, g.Slot, g.Pass = time.Duration(w.at), time.Duration(w.at-w.arrived), w.slot, w.pass
+	return g, w.needs, nil, nil
+}
+
+// Join is Enter, as far as it does not wait, for a request that needs one unit of
+// the pause and cost of each of list, which SetLimits returned, waits as long as
+// it takes, and is concerned by no answer and no gate. Unless it refuses or fails,
+// Await must follow with the same context, and then Next.
+func (l *Line) Join(ctx context.Context, list *[]*Budget, cost int64) (Turn, *Refusal, error) {
+	if err := ctx.Err(); err != nil {
+		return Turn{}, nil, err
+	}
+	a := Ask{List: list, Cost: cost, MaxWait: -1}
+	now := l.lock()
+	if !l.resolve(&a) {
+		l.unlock()
+		return Turn{}, nil, ErrRetired
+	}
+	if l.waiting == 0 && l.chain.first == nil && l.tryStart(&a, nil, nil, now) {
+		l.unlock()
+		return Turn{}, nil, nil
+	}
+	w, refusal := l.join(ctx, &a, nil, now)
+	l.unlock()
+	return Turn{w}, refusal, nil
+}
+
+// join puts the request in line, or refuses it.
+func (l *Line) join(ctx context.Context, a *Ask, gate *Gate, now law.Time) (*waiter, *Refusal) {
+	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
+	// Unless it is known that nobody is due.
+	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now {
+		l.dispatch(now)
+	}
+	if gate != nil {
+		if r := l.barred(gate, now); r != nil {
+			return nil, r
+		}
+	}
+	by, byDeadline := l.lastInstant(ctx, now, a.MaxWait)
+	if by < forever || !l.needNotPlan(a, gate) {
+		return l.joinPlanned(a, gate, now, by, byDeadline)
+	}
+	w := newWaiter()
+	l.fill(w, a, gate, now)
+	l.add(w, nil)
+	return w, nil
+}
+
+// resolve finds the needs of a, and reports whether they are still in use.
+func (l *Line) resolve(a *Ask) bool {
+	if a.List != nil {
+		if a.List != l.list {
+			return false
+		}
+		a.Needs = l.needsOf(a.Cost)
+	}
+	return !l.gone(a.Needs)
+}
+
+// needsOf returns what a request of that cost needs of the latest of SetLimits.
+// It is good until the lock is given up: that nobody has to bring the memory
+// keeps the stacks of those who wait small.
+func (l *Line) needsOf(cost int64) []Need {
+	if cost == 0 {
+		return l.listed[:1]
+	}
+	for i := 1; i < len(l.listed); i++ {
+		l.listed[i].Cost = cost
+	}
+	return l.listed
 }
 
 // tryStart takes the needs and the pass if all have room at now, and a slot is
 // free.
-func (l *Line) tryStart(a *Ask, g *Gate, now law.Time) (pass Pass, ok bool) {
+func (l *Line) tryStart(a *Ask, gate *Gate, pass *Pass, now law.Time) bool {
 	if l.full() && !a.NoSlot {
-		return Pass{}, false
+		return false
 	}
 	for i := range a.Needs {
 		if at, _ := a.Needs[i].B.state.Earliest(now, now, a.Needs[i].Cost); at > now {
-			return Pass{}, false
+			return false
 		}
 	}
-	if pass, ok = l.take(g, now); !ok {
-		return Pass{}, false
+	if gate != nil && !l.take(gate, pass, now) {
+		return false
 	}
 	for i := range a.Needs {
 		n := &a.Needs[i]
@@ -232,15 +364,7 @@ func (l *Line) tryStart(a *Ask, g *Gate, now law.Time) (pass Pass, ok bool) {
 	if a.Count {
 		l.depart(a.Needs, a.Who, 1)
 	}
-	return pass, true
-}
-
-// tryAlone is tryStart where nobody is in line.
-func (l *Line) tryAlone(a *Ask, g *Gate, now law.Time) (pass Pass, ok bool) {
-	if l.waiting > 0 {
-		return Pass{}, false
-	}
-	return l.tryStart(a, g, now)
+	return true
 }
 
 func (l *Line) full() bool { return l.slots > 0 && l.inFlight >= l.slots }
@@ -300,7 +424,7 @@ func (l *Line) Undo(budgets []*Budget, count bool, at time.Duration) {
 func (l *Line) Try(a *Ask) (took bool, err error) {
 	now := l.lock()
 	defer l.unlock()
-	if a.List != nil && a.List != l.list || l.gone(a.Needs) {
+	if !l.resolve(a) {
 		return false, ErrRetired
 	}
 	a.NoSlot = true // and so behind nobody of its kind
@@ -312,47 +436,41 @@ func (l *Line) Try(a *Ask) (took bool, err error) {
 			return false, nil
 		}
 	}
-	_, took = l.tryStart(a, nil, now)
-	return took, nil
+	return l.tryStart(a, nil, nil, now), nil
 }
 
-// join starts the request together with those who start at this instant
-// before it, puts it in line, or refuses it.
-func (l *Line) join(ctx context.Context, a *Ask, g *Gate, now law.Time) (*waiter, *Refusal) {
-	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
-	// Unless it is known that nobody is due.
-	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now {
-		l.dispatch(now)
-	}
-	if r := l.barred(g, now); r != nil {
-		return nil, r
-	}
-	if pass, ok := l.tryAlone(a, g, now); ok {
+// joinPlanned starts the request together with those who start at this instant
+// before it, puts it in line with a planned start, or refuses it. join does
+// without where it can, since this takes more of the stack.
+//
+//go:noinline
+func (l *Line) joinPlanned(a *Ask, gate *Gate, now, by law.Time, byDeadline bool) (*waiter, *Refusal) {
+	var pass Pass
+	if l.waiting == 0 && l.tryStart(a, gate, &pass, now) {
 		l.open()
-		w := newWaiter(ctx, a, g, now)
-		w.slot, w.pass = l.takeSlot(a), pass
-		w.start, w.state = now, started
+		w := newWaiter()
+		l.fill(w, a, gate, now)
+		if gate != nil {
+			w.pass = pass
+		}
+		w.slot = l.takeSlot(a)
+		w.at, w.state = now, started
 		l.chain.push(w)
 		l.chain.kick()
 		return w, nil
 	}
-	by, byDeadline := lastInstant(ctx, l.epoch, now, a.MaxWait)
-	if by == forever && l.needNotPlan(a, g) {
-		w := newWaiter(ctx, a, g, now)
-		l.add(w, nil)
-		return w, nil
-	}
-	p := l.foresee(a.Needs, a.NoSlot, g, now)
+	p := l.foresee(a.Needs, a.NoSlot, gate, now)
 	switch {
 	case p.at == law.Never, p.at > by, by <= now && !p.now(now):
 		return nil, p.refusal(a.Needs, now, byDeadline)
-	case l.max > 0 && l.waiting >= l.max && !p.now(now):
+	case l.max > 0 && l.waiting >= int(l.max) && !p.now(now):
 		r := p.refusal(a.Needs, now, false)
 		r.LineFull = true
 		return nil, r
 	}
 	l.open()
-	w := newWaiter(ctx, a, g, now)
+	w := newWaiter()
+	l.fill(w, a, gate, now)
 	w.by, w.byDeadline = by, byDeadline
 	l.add(w, &p)
 	l.dispatch(now)
@@ -361,12 +479,12 @@ func (l *Line) join(ctx context.Context, a *Ask, g *Gate, now law.Time) (*waiter
 
 // needNotPlan reports whether a request that waits as long as it takes can stand
 // at the end of a plain line without a planned start, until somebody asks.
-func (l *Line) needNotPlan(a *Ask, g *Gate) bool {
-	if l.waiting == 0 || l.mixed || l.max > 0 && l.waiting >= l.max || !l.plain.is(a.Needs, a.NoSlot, g) {
+func (l *Line) needNotPlan(a *Ask, gate *Gate) bool {
+	if l.waiting == 0 || l.mixed || l.max > 0 && l.waiting >= int(l.max) || !l.plain.is(a.Needs, a.NoSlot, gate) {
 		return false
 	}
 	for i := range a.Needs {
-		if a.Needs[i].Cost > a.Needs[i].B.max {
+		if a.Needs[i].Cost > law.Max(a.Needs[i].B.state) {
 			return false
 		}
 	}
@@ -379,13 +497,13 @@ const forever = law.Never - 1
 // lastInstant returns the last instant at which a request that arrives now may
 // start, and whether the context's deadline sets it. A wait budget includes its
 // last instant, a deadline does not.
-func lastInstant(ctx context.Context, epoch time.Time, now law.Time, maxWait time.Duration) (by law.Time, byDeadline bool) {
+func (l *Line) lastInstant(ctx context.Context, now law.Time, maxWait time.Duration) (by law.Time, byDeadline bool) {
 	by = forever
 	if maxWait >= 0 && int64(maxWait) < by-now {
 		by = now + int64(maxWait)
 	}
 	if d, ok := ctx.Deadline(); ok {
-		if d := int64(d.Sub(epoch)) - 1; d < by {
+		if d := l.instant(d) - 1; d < by {
 			return d, true
 		}
 	}
@@ -403,21 +521,26 @@ func (l *Line) Release() {
 // Sent tells the line that the caller is about to send: whoever started after it
 // at the same instant comes next.
 func (l *Line) Sent(g *Grant) {
-	if g.w == nil {
+	l.Next(g.turn)
+	g.turn = Turn{}
+}
+
+// Next is Sent for a Turn.
+func (l *Line) Next(t Turn) {
+	if t.w == nil {
 		return
 	}
 	l.lock()
 	defer l.unlock()
-	l.chain.remove(g.w)
-	g.w = nil
+	l.chain.remove(t.w)
 }
 
 // Cancel gives back a start that was not sent.
 func (l *Line) Cancel(g *Grant, needs []Need) {
 	now := l.lock()
 	defer l.unlock()
-	if g.w != nil {
-		l.chain.remove(g.w)
+	if g.turn.w != nil {
+		l.chain.remove(g.turn.w)
 	}
 	if g.Count {
 		l.depart(needs, g.who, -1)
@@ -446,14 +569,16 @@ func (l *Line) Answered(g *Grant, needs []Need) time.Duration {
 		g.Count = false
 		l.depart(needs, g.who, -1)
 	}
-	l.stamp++ // marks the budgets with an answer
 	strict := false
 	for i := range needs {
 		if n := &needs[i]; n.flying {
 			n.B.state.Answered(now, n.Cost)
 			law.Latency(n.B.state, now-n.at)
 			n.B.forget()
-			n.B.stamp = l.stamp
+			if !strict {
+				l.more().stamp++ // marks the budgets with an answer
+			}
+			n.B.wanted().stamp = l.stamp
 			n.flying, strict = false, true
 		}
 	}
@@ -508,7 +633,7 @@ func (l *Line) Spend(n int64, budgets ...*Budget) (at time.Duration, ok bool) {
 func (l *Line) PauseUntil(b *Budget, t time.Time) {
 	now := l.lock()
 	defer l.unlock()
-	if b.state.(*law.Pace).Until(now, int64(t.Sub(l.epoch))) {
+	if b.state.(*law.Pace).Until(now, l.instant(t)) {
 		l.changed(now, true, b)
 	}
 }
@@ -518,7 +643,11 @@ func (l *Line) PauseUntil(b *Budget, t time.Time) {
 func (l *Line) Delay(a *Ask, g *Gate) *Refusal {
 	now := l.lock()
 	defer l.unlock()
-	needs := l.heed(a.Needs, a.Who)
+	needs := a.Needs
+	if a.List != nil {
+		needs = l.needsOf(a.Cost)
+	}
+	needs = l.heed(needs, a.Who)
 	l.dispatch(now)
 	p := l.foresee(needs, a.NoSlot && l.slots > 0, g, now)
 	barred := l.barred(g, now)
@@ -554,7 +683,7 @@ func (l *Line) Left(b *Budget) int64 {
 func (l *Line) Waiting() (waiting, inFlight int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting, l.inFlight
+	return l.waiting, int(l.inFlight)
 }
 
 // Status returns how many wait and how many are in flight, by slots and by those
@@ -565,5 +694,5 @@ func (l *Line) Status(budgets []*Budget) (waiting, inFlight int, left []int64) {
 	for _, b := range budgets {
 		left = append(left, b.remaining(now))
 	}
-	return l.waiting, max(l.inFlight, int(l.flying)), left
+	return l.waiting, int(max(int64(l.inFlight), l.flying)), left
 }

@@ -37,8 +37,8 @@ func (l *Line) file(c *class) {
 	if len(c.needs) == 0 {
 		l.loose = append(l.loose, c)
 	} else {
-		b := c.needs[0].B
-		b.classes = append(b.classes, c)
+		d := c.needs[0].B.wanted()
+		d.classes = append(d.classes, c)
 	}
 }
 
@@ -109,8 +109,7 @@ func (l *Line) dispatchMixed(now law.Time) {
 			}
 			p.at = now
 		}
-		pass, ok := l.take(w.gate, now)
-		if !ok {
+		if w.gate != nil && !l.take(w.gate, &w.pass, now) {
 			if r := l.shut(w.gate, now); r != nil {
 				l.turnAway(w, r)
 				l.improve(now, w.at, w.needs)
@@ -120,7 +119,7 @@ func (l *Line) dispatchMixed(now law.Time) {
 			continue
 		}
 		late := w.late
-		l.start(w, pass, max(p.at, now-catchUp), now)
+		l.start(w, max(p.at, now-catchUp), now)
 		if c.first == nil {
 			l.drop(c)
 			continue
@@ -218,7 +217,7 @@ func (l *Line) removeMixed(w *waiter, now law.Time) {
 func (l *Line) replanMixed(now law.Time, needs []Need, worse bool) {
 	for _, n := range needs {
 		if worse && !n.B.planned().Feasible(n.B.state, now) {
-			l.stamp++
+			l.more().stamp++
 			l.touch(needs)
 			l.replace(now, l.waiting, true)
 			return
@@ -230,7 +229,7 @@ func (l *Line) replanMixed(now law.Time, needs []Need, worse bool) {
 // touch marks the budgets of needs, and touched tells whether one is marked.
 func (l *Line) touch(needs []Need) {
 	for _, n := range needs {
-		n.B.stamp = l.stamp
+		n.B.wanted().stamp = l.stamp
 	}
 }
 
@@ -247,7 +246,7 @@ func (l *Line) touched(w *waiter) bool {
 // instant from on, helps: in order of arrival, each to the earliest start that
 // delays nobody.
 func (l *Line) improve(now, from law.Time, needs []Need) {
-	l.stamp++
+	l.more().stamp++
 	if l.waiting > atOnce {
 		l.improveSome(now, max(now, from), needs)
 		return
@@ -300,7 +299,7 @@ func (l *Line) lookFurther(now law.Time) {
 		return
 	}
 	next := heads{t: max(l.later.t, now)}
-	l.stamp++
+	l.more().stamp++
 	for _, h := range l.later.list {
 		next.add(l, h.b, h.at, h.seq)
 	}
@@ -363,7 +362,7 @@ func (h *heads) Pop() any {
 // add adds b, and marks it, with whoever is planned for the start given or
 // comes next.
 func (h *heads) add(l *Line, b *Budget, at law.Time, seq uint64) {
-	b.stamp = l.stamp
+	b.wanted().stamp = l.stamp
 	if at, seq, ok := b.planned().Next(at, seq); ok {
 		heap.Push(h, head{b, at, seq})
 	}

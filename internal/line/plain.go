@@ -1,6 +1,7 @@
 package line
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -199,9 +200,6 @@ func (l *Line) add(w *waiter, p *foresight) {
 		}
 	}
 	l.limitWait(w)
-	if w.journal != nil {
-		w.journal.begin(l, w)
-	}
 }
 
 // count keeps the numbers of those waiting.
@@ -217,7 +215,7 @@ func (l *Line) count(w *waiter, n int) {
 		w.gate.waiting += n
 	}
 	for i := range w.needs {
-		w.needs[i].B.users += n
+		w.needs[i].B.wanted().users += n
 	}
 }
 
@@ -399,8 +397,7 @@ func (l *Line) dispatchPlain(now law.Time) {
 			l.arm(law.Never, now)
 			return
 		}
-		pass, ok := l.take(w.gate, now)
-		if !ok {
+		if w.gate != nil && !l.take(w.gate, &w.pass, now) {
 			if r := l.shut(w.gate, now); r != nil {
 				l.turnAway(w, r)
 				t = now
@@ -416,7 +413,7 @@ func (l *Line) dispatchPlain(now law.Time) {
 		if w.late {
 			slot = now // it could not have started then
 		}
-		l.start(w, pass, slot, now)
+		l.start(w, slot, now)
 		if l.first != nil {
 			t = min(now, max(slot, l.first.arrived))
 		}
@@ -424,16 +421,22 @@ func (l *Line) dispatchPlain(now law.Time) {
 }
 
 // start takes all that w needs beside its pass, and puts it into the chain.
-func (l *Line) start(w *waiter, pass Pass, slot, now law.Time) {
+func (l *Line) start(w *waiter, slot, now law.Time) {
 	planned := l.mixed || l.isPlanned(w)
+	if l.strict {
+		w.needs = slices.Clone(w.needs) // from here on they are its own
+	}
 	for i := range w.needs {
 		n := &w.needs[i]
-		n.at = now
+		var strict bool
 		if planned {
-			n.flying = n.B.planned().Start(n.B.state, w.at, w.seq, n.Cost, slot, now)
+			strict = n.B.planned().Start(n.B.state, w.at, w.seq, n.Cost, slot, now)
 		} else {
-			n.flying = law.TakeLate(n.B.state, slot, now, n.Cost)
+			strict = law.TakeLate(n.B.state, slot, now, n.Cost)
 			n.B.forget()
+		}
+		if strict {
+			n.flying, n.at = true, now
 		}
 	}
 	if w.counts {
@@ -446,7 +449,7 @@ func (l *Line) start(w *waiter, pass Pass, slot, now law.Time) {
 		l.inFlight++
 		w.slot = true
 	}
-	w.start, w.state, w.pass = now, started, pass
+	w.at, w.state = now, started
 	l.chain.push(w)
 }
 

@@ -1,10 +1,6 @@
 package line
 
-import (
-	"time"
-
-	"github.com/headway-go/headway/internal/law"
-)
+import "github.com/headway-go/headway/internal/law"
 
 // renewQuick makes a new quick where the ticks of the old one have run out.
 func (l *Line) renewQuick() {
@@ -23,7 +19,7 @@ func (l *Line) Quick(n int64) (took, ok bool) {
 	if q == nil {
 		return l.quickLocked(nil, n)
 	}
-	now := int64(time.Since(l.epoch))
+	now := l.clock()
 	if q.Starts == nil {
 		return q.Try(now, n)
 	}
@@ -36,15 +32,15 @@ func (l *Line) Quick(n int64) (took, ok bool) {
 func (l *Line) quickLocked(q *law.Quick, n int64) (took, ok bool) {
 	l.mu.Lock()
 	// SetLimits may have brought another quick meanwhile: then its word counts.
-	if l.lone != nil && l.quick.Load() == q && l.waiting == 0 && l.chain.first == nil && len(l.walls) == 0 {
-		l.last = max(l.last, int64(time.Since(l.epoch)))
+	if x := l.extra; x.lone != nil && l.quick.Load() == q && l.waiting == 0 && l.chain.first == nil && len(x.walls) == 0 {
+		l.last = max(l.last, l.clock())
 		if q != nil {
-			l.last = q.Hold(l.lone.state, l.last)
+			l.last = q.Hold(x.lone.state, l.last)
 		}
-		if ok = l.pause.state.Recovered(l.last); ok {
-			took = law.Admit(l.lone.state, l.last, n)
-			l.lone.forget()
-			if q != nil && !q.Release(l.lone.state, l.last) {
+		if ok = x.pause.state.Recovered(l.last); ok {
+			took = law.Admit(x.lone.state, l.last, n)
+			x.lone.forget()
+			if q != nil && !q.Release(x.lone.state, l.last) {
 				l.renewQuick()
 			}
 		}

@@ -2,6 +2,7 @@ package line
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -40,8 +41,8 @@ func (p foresight) refusal(needs []Need, now law.Time, deadline bool) *Refusal {
 		r.explain(needs)
 	}
 	if p.at == law.Never {
-		r.Disabled = r.B != nil && r.B.max == 0
-		r.Impossible = r.B != nil && !r.Disabled && needs[p.bind].Cost > r.B.max
+		r.Disabled = r.B != nil && law.Max(r.B.state) == 0
+		r.Impossible = r.B != nil && !r.Disabled && needs[p.bind].Cost > law.Max(r.B.state)
 		return r
 	}
 	r.RetryAfter, r.AtLeast, r.Deadline = time.Duration(max(0, p.at-now)), p.atLeast, deadline
@@ -62,70 +63,95 @@ type waiter struct {
 	prev, next   *waiter // in the line, or later in the chain
 	ahead, after *waiter // in its class
 	class        *class
-	needs        []Need
-	few          [2]Need // needs' memory where there are few
+	needs        []Need // shared with others; see fill
 	seq          uint64
-	who          uint64
 	state        state
 	noSlot       bool // it takes no slot
 	slot         bool // it has one
-	gate         *Gate
-	pass         Pass     // it has one of gate
-	counts       bool     // see Ask.Count
-	journal      *Journal // nil: none
-	armed        bool     // plain line: it was first, and is due at its planned start
-	late         bool     // due, but held up by a slot or its gate: it starts later than planned
+	counts       bool // see Ask.Count
+	armed        bool // plain line: it was first, and is due at its planned start
+	late         bool // due, but held up by a slot or its gate: it starts later than planned
 	byDeadline   bool
 	atLeast      bool
 	bind         int
 	arrived      law.Time
-	at           law.Time    // the planned start
+	at           law.Time    // the planned start; once its wait is over, when that was
 	by           law.Time    // the last instant at which it may start
-	start        law.Time    // when it did, or was refused
 	timer        *time.Timer // ends the wait where its end cannot be known beforehand
 	refusal      *Refusal
 	ready        chan struct{}
+	*papers
 }
 
-func newWaiter(ctx context.Context, a *Ask, g *Gate, now law.Time) *waiter {
-	w := &waiter{arrived: now, noSlot: a.NoSlot, gate: g, who: a.Who, counts: a.Count, journal: journalFrom(ctx), by: forever, ready: make(chan struct{}, 1)}
-	w.needs = append(w.few[:0:len(w.few)], a.Needs...)
-	return w
+// papers are the rest of a waiter's fields, for who comes to a gate, with an
+// identity or with a journal.
+type papers struct {
+	gate    *Gate
+	pass    Pass // it has one of gate
+	who     uint64
+	journal *Journal
 }
 
-// wait waits for the start, the refusal, or the end of the context.
-func (w *waiter) wait(ctx context.Context, l *Line) (Grant, []Need, *Refusal, error) {
+// noPapers are those of every other waiter. Nobody writes to them.
+var noPapers papers
+
+// newWaiter allocates a waiter, and does no more, since that takes a good part
+// of the stack.
+//
+//go:noinline
+func newWaiter() *waiter { return &waiter{papers: &noPapers, ready: make(chan struct{}, 1)} }
+
+// fill makes w the waiter for a, with a copy of its needs. Those in line who need
+// the same share it, so nobody writes to it.
+func (l *Line) fill(w *waiter, a *Ask, gate *Gate, now law.Time) {
+	w.arrived, w.by, w.noSlot, w.counts = now, forever, a.NoSlot, a.Count
+	if gate != nil || a.Who != 0 {
+		w.identify(gate, a.Who)
+	}
+	if last := l.tail; last != nil && slices.Equal(last.needs, a.Needs) {
+		w.needs = last.needs
+	} else {
+		w.needs = append([]Need(nil), a.Needs...) // slices.Clone would bring a's to the heap
+	}
+}
+
+//go:noinline
+func (w *waiter) identify(gate *Gate, who uint64) { w.papers = &papers{gate: gate, who: who} }
+
+// Await is the rest of Enter, after Join: it waits for the start, the refusal,
+// or the end of the context. Goroutines that wait are many, and a stack that
+// has grown stays large. So this is a short way down, and what Join needs is
+// off the stack by now.
+func (l *Line) Await(ctx context.Context, t Turn) (*Refusal, error) {
+	w := t.w
+	if w == nil {
+		return nil, nil
+	}
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
-		return Grant{Waited: l.leave(w)}, nil, nil, ctx.Err()
+		l.leave(w)
+		return nil, ctx.Err()
 	}
-	if w.state == refused {
-		return Grant{Waited: time.Duration(w.start - w.arrived)}, nil, w.refusal, nil
-	}
-	return Grant{
-		At: time.Duration(w.start), Waited: time.Duration(w.start - w.arrived),
-		Slot: w.slot, Pass: w.pass, Count: w.counts, who: w.who, w: w,
-	}, w.needs, nil, nil
+	return w.refusal, nil
 }
 
-// leave takes w out of the line, or gives back what it has got. It returns how
-// long w has waited.
-func (l *Line) leave(w *waiter) time.Duration {
+// leave takes w out of the line, or gives back what it has got.
+func (l *Line) leave(w *waiter) {
 	now := l.lock()
 	defer l.unlock()
 	switch w.state {
 	case inLine:
 		w.state = left
 		l.remove(w, now)
+		w.at = now
 	case started:
 		l.chain.remove(w)
 		if w.counts {
 			l.depart(w.needs, w.who, -1)
 		}
-		l.giveBack(w.needs, w.start, w.slot, &w.pass, now)
+		l.giveBack(w.needs, w.at, w.slot, &w.pass, now)
 	}
-	return time.Duration(now - w.arrived)
 }
 
 // expire refuses w when its wait budget ends, if by then it has not started.
@@ -152,7 +178,7 @@ func (l *Line) refuse(w *waiter, p foresight, now law.Time) {
 }
 
 func (l *Line) tell(w *waiter, r *Refusal) {
-	w.refusal, w.state, w.start = r, refused, l.last
+	w.refusal, w.state, w.at = r, refused, l.last
 	w.ready <- struct{}{}
 }
 
