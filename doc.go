@@ -64,9 +64,8 @@
 // What a server says is left of a limit caps what starts, see Learn; an answer
 // that says so need not be a refusal. To know it, the first 4 KiB of a refusal's
 // body may be read before the caller gets it, where a dialect tells its refusals
-// by the body; the caller still reads all of it. That waits for these bytes, as
-// long as the request's context lasts. Bodies of successes and streams are never
-// read. Policy.Dialects chooses what is understood, or switches listening off.
+// by the body; the caller still reads all of it. That waits for these bytes for a
+// second at most. Bodies of successes and streams are never read. Policy.Dialects chooses what is understood, or switches listening off.
 //
 // # Words
 //

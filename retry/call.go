@@ -64,8 +64,8 @@ func (c *call) outcome() outcome {
 	return ofResponse(c.resp, &s)
 }
 
-// signal returns what the server said with its last response, in the first bytes
-// of its body too where only they may tell.
+// signal returns what the server said with its last response: of a 429 in the
+// first bytes of its body too, where only they may tell.
 func (c *call) signal() retryafter.Signal {
 	if c.resp == nil {
 		return retryafter.Signal{}
@@ -73,7 +73,7 @@ func (c *call) signal() retryafter.Signal {
 	if c.heard != c.resp {
 		r := retryafter.NewReader(nil, c.req.URL.Host)
 		c.heard, c.said = c.resp, r.Read(c.resp.StatusCode, c.resp.Header, time.Now())
-		if c.resp.Body != nil && c.resp.Body != http.NoBody && !answeredHere(c.resp) && r.NeedsBody(c.resp.StatusCode, c.resp.Header) {
+		if c.resp.StatusCode == http.StatusTooManyRequests && c.resp.Body != nil && c.resp.Body != http.NoBody && !answeredHere(c.resp) && r.NeedsBody(c.resp.StatusCode, c.resp.Header) {
 			if s, told := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.resp), time.Now()); told {
 				c.said = s
 			}
