@@ -18,11 +18,12 @@
 // header Idempotency-Key or X-Idempotency-Key, or if its context has the mark of
 // Idempotent. In each case its body must be empty or come again from GetBody.
 //
-// Nothing is sent again that was refused on this side (a *headway.ThrottledError
-// or a *headway.KeyError, or the local answer of headway.AnswerResponse), whose
-// context has ended, whose certificate is not to be trusted, or of which the
-// server said x-should-retry: false. A redirect is a request of its own and no
-// attempt.
+// Nothing is sent again that was refused on this side (a *headway.ThrottledError,
+// an *headway.OpenError or a *headway.KeyError, or the local answer of
+// headway.AnswerResponse), whose context has ended, whose certificate is not to be
+// trusted, or of which the server said x-should-retry: false or, in the first
+// bytes of a 429's body, that it must be paid for. A redirect is a request of its
+// own and no attempt.
 //
 // # When
 //
