@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,7 +158,12 @@ func TestMutations(t *testing.T) {
 		t.Fatal("no mutation found")
 	}
 	r := &runner{dir: root, tmp: t.TempDir(), clean: make(map[string]string)}
-	for name, m := range all {
+	part, parts := partOf(t, os.Getenv("PART"))
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if i%parts != part {
+			continue
+		}
+		m := all[name]
 		t.Run(name, func(t *testing.T) {
 			base, err := r.baseline(m) // while nothing else runs: before Parallel
 			if err != nil {
@@ -169,6 +175,18 @@ func TestMutations(t *testing.T) {
 			}
 		})
 	}
+}
+
+// partOf returns which part of how many is to run: "2/3" is every third, from the
+// one with index 2 on; nothing is all.
+func partOf(t *testing.T, s string) (part, parts int) {
+	if s == "" {
+		return 0, 1
+	}
+	if n, err := fmt.Sscanf(s, "%d/%d", &part, &parts); n != 2 || err != nil || part < 0 || part >= parts {
+		t.Fatalf("PART=%q: want a part of several, such as 0/3 to 2/3", s)
+	}
+	return part, parts
 }
 
 // TestRunner proves that the runner itself can fail, on a small module.
