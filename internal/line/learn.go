@@ -1,0 +1,97 @@
+package line
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// A LearnedKey tells the limits that one server announces apart.
+type LearnedKey struct {
+	Name   string
+	Window time.Duration
+}
+
+// mostLearned bounds how many limits of one identity or budget are kept: the
+// names are the server's.
+const mostLearned = 8
+
+// Learn takes in what an answer said is left of a limit: of the budget
+// s.Rule, whoever needs it, or else of those of an identity. It reports how many
+// units others have spent; see law.Cap. The oldest of too many limits goes. With
+// ended it is Arrived too, before that.
+func (l *Line) Learn(s Scope, key LearnedKey, source string, said *law.Said, ended []*Budget) (spent int64, err error) {
+	now := l.lock()
+	if ended != nil {
+		l.count1(ended, -1)
+	}
+	spent, err = l.learn(s, key, source, said, now)
+	l.unlock()
+	return spent, err
+}
+
+func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now law.Time) (spent int64, err error) {
+	if l.retired || s.Rule != nil && s.Rule.retired {
+		return 0, ErrRetired
+	}
+	var list *[]held
+	var flying *int64
+	l.hear()
+	if s.Rule != nil {
+		s.Who = 0
+		list, flying = &s.Rule.wanted().heard, s.Rule.flights()
+	} else {
+		e := l.ear(s.Who)
+		if e == nil {
+			return 0, ErrRetired
+		}
+		if list, flying = &e.list, &e.flying; s.Who == 0 {
+			flying = &l.flying
+		}
+	}
+	i := slices.IndexFunc(*list, func(h held) bool { return h.key == key && !h.isPause() })
+	isNew := i < 0
+	if isNew {
+		if i = l.makeRoom(list); i < 0 {
+			return 0, nil
+		}
+		key.Name = strings.Clone(key.Name) // it was a part of all headers
+		(*list)[i] = held{b: &Budget{state: law.NewCap(key.Name, flying), demand: &none}, key: key}
+	}
+	h := &(*list)[i]
+	h.source = source
+	c := h.b.state.(*law.Cap)
+	if l.waiting == 0 {
+		return c.Hear(now, *said), nil
+	}
+	before := c.Remaining(now)
+	spent = c.Hear(now, *said)
+	switch {
+	case isNew:
+		l.hold(h.b, s, false)
+		l.changed(now, true, h.b)
+	default:
+		l.changed(now, c.Remaining(now) < before, h.b)
+	}
+	return spent, nil
+}
+
+// makeRoom returns the index of a new element, or -1 where the list is full and
+// all are in use.
+func (l *Line) makeRoom(list *[]held) int {
+	n, idle := 0, -1
+	for i := range *list {
+		if h := &(*list)[i]; !h.isPause() {
+			if n++; idle < 0 && h.b.users == 0 {
+				idle = i
+			}
+		}
+	}
+	if n >= mostLearned {
+		return idle
+	}
+	*list = append(*list, held{})
+	return len(*list) - 1
+}

@@ -1,0 +1,90 @@
+package line
+
+import (
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// A Pause is what an answer said about coming back.
+type Pause struct {
+	Scope
+	Source  string
+	Status  int           // of the answer
+	Limits  []law.Spec    // under which those held restart gently
+	For     time.Duration // from now
+	Grow    bool          // nobody said how long: For, doubled each time, up to Most
+	Most    time.Duration
+	Started time.Duration // when the request started
+}
+
+// Pause makes those concerned wait, those in line among them. It returns for how
+// long, from now; zero where nobody waits longer by it.
+func (l *Line) Pause(p *Pause) (time.Duration, error) {
+	now := l.lock()
+	defer l.unlock()
+	e := l.ear(p.Who)
+	if l.retired || e == nil || p.Rule != nil && p.Rule.retired {
+		return 0, ErrRetired
+	}
+	h := e.find(func(h *held) bool { return h.only == p.Rule && h.isPause() })
+	if h == nil {
+		e.list = append(e.list, held{b: l.NewPause(p.Limits...), only: p.Rule})
+		h = &e.list[len(e.list)-1]
+		l.hold(h.b, p.Scope, true)
+	}
+	pace := h.b.state.(*law.Pace)
+	length := p.For
+	if p.Grow {
+		length = time.Duration(pace.Grow(now, int64(p.Started), int64(p.For), int64(p.Most)))
+	} else if !pace.Until(now, satAdd(now, p.For)) {
+		length = 0
+	}
+	if length > 0 {
+		h.source = p.Source
+		pace.SetLimits(append(p.Limits, announced(e.list)...)...)
+		h.status = p.Status
+		l.paused(h.b)
+		l.changed(now, true, h.b)
+	}
+	return length, nil
+}
+
+// announced returns the limits that a server has announced.
+func announced(list []held) (limits []law.Spec) {
+	for i := range list {
+		if c, ok := list[i].b.state.(*law.Cap); ok {
+			limits = append(limits, c.Announced()...)
+		}
+	}
+	return limits
+}
+
+func satAdd(t law.Time, d time.Duration) law.Time {
+	if int64(d) > law.Never-1-t {
+		return law.Never - 1
+	}
+	return t + int64(d)
+}
+
+// Succeeded tells the pauses of an identity that a request which started then
+// has succeeded: they no longer grow.
+func (l *Line) Succeeded(who uint64, started time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.heard == nil {
+		return
+	}
+	l.heard.host.succeeded(started)
+	if e := l.heard.ids[who]; e != nil {
+		e.succeeded(started)
+	}
+}
+
+func (e *ear) succeeded(started time.Duration) {
+	for i := range e.list {
+		if p, ok := e.list[i].b.state.(*law.Pace); ok {
+			p.Succeeded(int64(started))
+		}
+	}
+}
