@@ -16,6 +16,9 @@ import (
 	"github.com/prometheus/otlptranslator"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/breaker"
@@ -33,11 +36,15 @@ type observed struct {
 	recent   debug.Recent
 	registry *prometheus.Registry
 	teller   *teller
+	spans    *tracetest.InMemoryExporter
+	tracer   trace.Tracer
 }
 
 // observe returns a Transport over base. It tells w of slow requests.
 func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
-	o := &observed{registry: prometheus.NewRegistry(), teller: &teller{w: w, begin: time.Now()}}
+	o := &observed{registry: prometheus.NewRegistry(), teller: &teller{w: w, begin: time.Now()}, spans: tracetest.NewInMemoryExporter()}
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.spans))
+	o.tracer = tracers.Tracer("observed")
 	exporter, err := otelprometheus.New(
 		otelprometheus.WithRegisterer(o.registry), otelprometheus.WithoutScopeInfo(),
 		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes), // as the dashboard has them
@@ -45,7 +52,7 @@ func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := otelheadway.NewObserver(otelheadway.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))))
+	metrics, err := otelheadway.NewObserver(otelheadway.WithTracerProvider(tracers), otelheadway.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))))
 	if err != nil {
 		return nil, err
 	}
@@ -90,23 +97,35 @@ func (o *observed) print(w io.Writer) error {
 	return nil
 }
 
-// A teller writes a line for every tenth request that was slow and, as an
-// Observer, for what else a reader should know.
+// A teller writes a line for some requests of each burst that were slow or refused
+// and, as an Observer, for what else a reader should know.
 type teller struct {
 	begin time.Time
 
-	mu sync.Mutex // guards w
-	w  io.Writer
+	mu   sync.Mutex // guards following fields
+	w    io.Writer
+	told map[string]int // by burst and end
 }
 
-// trace tells what held a request up.
-func (t *teller) trace(name string, tr *headway.Trace) {
+// trace tells what held a request up, of three at most that ended alike.
+func (t *teller) trace(burst string, tr *headway.Trace) {
 	for _, r := range tr.Requests() {
 		var throttled *headway.ThrottledError
-		if strings.HasSuffix(name, "0") && (r.Wait >= slow || errors.As(r.Err, &throttled)) {
-			t.say("%s: %v", name, r)
+		refused := errors.As(r.Err, &throttled)
+		if (refused || r.Wait >= slow) && t.first(fmt.Sprint(burst, refused)) {
+			t.say("%q: %v", burst, r)
 		}
 	}
+}
+
+func (t *teller) first(what string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told == nil {
+		t.told = map[string]int{}
+	}
+	t.told[what]++
+	return t.told[what] <= 3
 }
 
 // Observe implements headway.Observer.

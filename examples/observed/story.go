@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"github.com/headway-go/headway"
 )
 
@@ -18,7 +20,7 @@ import (
 func tell(o *observed, s *service, url string, w io.Writer) error {
 	fmt.Fprintf(w, "\n  A service allows %d requests a second. What made requests slow:\n\n", perSecond)
 	before := s.requests()
-	c := caller{transport: o, url: url, trace: o.teller.trace}
+	c := caller{transport: o, url: url, trace: o.teller.trace, tracer: o.tracer}
 
 	c.burst("burst", 50) // the last tenth of them waits for two seconds
 	time.Sleep(2500 * time.Millisecond)
@@ -47,6 +49,8 @@ func tell(o *observed, s *service, url string, w io.Writer) error {
 	}
 	c.all.Wait()
 
+	fmt.Fprint(w, "\n  The spans of some calls:\n\n")
+	printTree(w, o.spans.GetSpans())
 	fmt.Fprintf(w, "\n  %d requests were sent for %d calls. The metrics, as Prometheus gets them:\n\n", s.requests()-before, c.calls)
 	if err := o.print(w); err != nil {
 		return err
@@ -59,20 +63,29 @@ func tell(o *observed, s *service, url string, w io.Writer) error {
 type caller struct {
 	transport http.RoundTripper
 	url       string
-	trace     func(name string, t *headway.Trace)
+	trace     func(burst string, t *headway.Trace)
+	tracer    oteltrace.Tracer
 	all       sync.WaitGroup
 	calls     int
+	last      string // what the last burst was called
 }
 
 // burst makes n calls at once.
 func (c *caller) burst(what string, n int) {
+	first := what != c.last // of bursts with that name
+	c.last = what
 	for i := range n {
 		c.calls++
 		name := fmt.Sprintf("%q %d", what, i+1)
 		trace := new(headway.Trace)
 		ctx := headway.WithTrace(context.Background(), trace)
 		c.all.Go(func() {
-			defer func() { c.trace(name, trace) }()
+			defer func() { c.trace(what, trace) }()
+			if first && i == n-1 { // it has spans
+				var span oteltrace.Span
+				ctx, span = c.tracer.Start(ctx, name)
+				defer span.End()
+			}
 			for attempt := range 2 {
 				if c.send(headway.WithAttempt(ctx, attempt)) {
 					return
