@@ -76,16 +76,8 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	resp, err = oneOf(t.base.RoundTrip(req))
 	var s retryafter.Signal
 	if flying && err == nil {
-		if resp.StatusCode >= 400 { // its body may be long in coming
-			flying = false
-			r.site.line.Arrived(r.budgets)
-		}
 		if read(r.reader, resp, &s) && (s.Throttled || t.observer != nil || !r.learn(at, &s, &flying)) {
-			if flying {
-				flying = false
-				r.site.line.Arrived(r.budgets)
-			}
-			r.hear(t, req, at, resp.StatusCode, &s)
+			r.hear(t, req, at, flying, resp.StatusCode, &s)
 		}
 	}
 	if flying {
@@ -129,9 +121,9 @@ func (r *route) learn(at time.Duration, s *retryafter.Signal, flying *bool) bool
 }
 
 // hear is visit.hear for a request that sendStarted has sent.
-func (r *route) hear(t *Transport, req *http.Request, at time.Duration, status int, s *retryafter.Signal) {
+func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying bool, status int, s *retryafter.Signal) {
 	v := visit{t: t, req: req, route: *r, site: r.site, gate: r.gate}
-	v.grant.At = at
+	v.grant.At, v.grant.Count = at, flying
 	for i := range r.policy.rules {
 		v.claims.add(claim{rule: &r.policy.rules[i], cost: 1, budget: r.budgets[i]})
 	}
@@ -255,13 +247,17 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 	key := line.LearnedKey{Name: l.Name, Window: l.Window}
 	err := v.retry(ctx, func() (err error) {
 		var s line.Scope
+		own := int64(1)
 		if c := v.ruleOf(l); c != nil {
-			s.Rule, e.Rule = c.budget, c.rule.name
+			s.Rule, e.Rule, own = c.budget, c.rule.name, c.cost
 			if v.t.observer != nil {
 				e.KeyDigest = v.t.digestOf(c.key)
 			}
 		} else if s.Who = v.openEar(ctx); s.Who != 0 && v.t.observer != nil {
 			e.KeyDigest = v.label()
+		}
+		if v.grant.Count {
+			said.Own = own
 		}
 		e.Drift, err = v.site.line.Learn(s, key, dialect, &said, nil)
 		return err

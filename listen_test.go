@@ -859,3 +859,38 @@ func TestReadmePause(t *testing.T) {
 		}
 	})
 }
+
+// An answer that has come, but that nobody has heard yet, may say less than what
+// another is told meanwhile: its request counts as in flight.
+func TestUnheardAnswersAreInFlight(t *testing.T) {
+	for _, slots := range []int{0, 9} { // the short way, and the long one
+		policy := limits(limiter.PerMinute(1000))
+		policy[0].MaxInFlight = slots
+		cfg := headway.Config{Policies: policy, Observer: headway.ObserverFunc(func(_ context.Context, e headway.Event) {
+			if e.Kind == headway.EventMalformed { // told before what is left
+				time.Sleep(2 * time.Second)
+			}
+		})}
+		playConfig(t, cfg, func(s *scene) {
+			s.base.answer = func(req *http.Request) (*http.Response, error) {
+				switch req.Header.Get("Name") {
+				case "first": // which has to look for its host
+					return ok(req), nil
+				case "A":
+					return says(200, "", "Retry-After: x", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: 60")(req)
+				}
+				time.Sleep(time.Second)
+				return says(200, "", "X-RateLimit-Remaining: 5", "X-RateLimit-Reset: 59")(req)
+			}
+			s.sendAll(ask{}, "first", "A", "B")
+			for at, want := range map[time.Duration]int64{1500 * time.Millisecond: 4, 2500 * time.Millisecond: 1} {
+				time.AfterFunc(at, func() {
+					if got := s.Snapshot()[0].Learned[0].Remaining; got != want {
+						s.Errorf("%d slots, at %v: %d left, want %d", slots, at, got, want)
+					}
+				})
+			}
+			s.until(3 * time.Second)
+		})
+	}
+}

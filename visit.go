@@ -328,8 +328,8 @@ func (v *visit) tell(ctx context.Context, e Event) {
 // settle does what is due once the base transport has returned.
 func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err error) (*http.Response, error) {
 	at := v.grant.At
-	if v.counts() {
-		at = v.site.line.Answered(&v.grant, v.needs.all())
+	if line.Strict(v.needs.all()) {
+		at = v.site.line.Answered(v.needs.all())
 	}
 	v.answered = true
 	over := false
@@ -339,6 +339,7 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	if err == nil && v.policy.listens {
 		v.listen(ctx, resp, &s)
 	}
+	v.site.line.Landed(&v.grant, v.needs.all())
 	v.land(resp, err, &s)
 	if err != nil {
 		return nil, err
@@ -354,9 +355,6 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	over = true
 	return resp, nil
 }
-
-// counts reports whether the line has to hear of the answer.
-func (v *visit) counts() bool { return v.grant.Count || line.Strict(v.needs.all()) }
 
 // land tells the breaker how the request has ended.
 func (v *visit) land(resp *http.Response, err error, s *retryafter.Signal) {
@@ -427,9 +425,10 @@ func (v *visit) finish() {
 			v.req.Body.Close()
 		}
 		return // the slot has gone back with the rest
-	case !v.answered && v.counts():
-		v.site.line.Answered(&v.grant, v.needs.all())
+	case !v.answered && line.Strict(v.needs.all()):
+		v.site.line.Answered(v.needs.all())
 	}
+	v.site.line.Landed(&v.grant, v.needs.all())
 	if v.grant.Slot {
 		v.site.line.Release()
 	}

@@ -27,18 +27,24 @@ type Cap struct {
 	started bool // somebody has in this window
 	last    Time // when the latest did
 
-	heard Time  // the start of the newest request whose answer counts
-	told  Time  // when that answer came
-	said  bool  // there is one, and nothing has come back since
-	low   int64 // the least that was told since nothing was in flight
+	heard Time // the start of the newest request whose answer counts
+	told  Time // when that answer came
+	said  bool // there is one, and nothing has come back since
 	drift int64
+
+	// low is the least that was told since since, and lower the least that was
+	// told before it, as far back as a request may have been in flight with one
+	// that is answered now: since moves on to each answer to a request that
+	// started after it.
+	low, lower int64
+	since      Time
 }
 
 // NewCap returns a Cap that has not heard anything, and holds nobody up. flying
 // is the units granted and not answered of those whom it will hold; the caller
 // keeps it.
 func NewCap(name string, flying *int64) *Cap {
-	return &Cap{Name: name, left: Unlimited, low: Unlimited, limit: -1, end: -Never, window: second, keep: -Never, heard: -Never, flying: flying}
+	return &Cap{Name: name, left: Unlimited, low: Unlimited, lower: Unlimited, since: -Never, limit: -1, end: -Never, window: second, keep: -Never, heard: -Never, flying: flying}
 }
 
 // Said is what one answer said about a limit.
@@ -48,6 +54,7 @@ type Said struct {
 	Reset   int64 // until units come back; negative: nothing
 	Window  int64 // zero: nothing
 	Started Time  // when its request did
+	Own     int64 // the request's units among those in flight
 	Pace    bool  // spread what is left
 }
 
@@ -59,10 +66,13 @@ func (c *Cap) Hear(now Time, s Said) (spent int64) {
 	if blind {
 		end = addSat(now, second)
 	}
-	flying := *c.flying
+	flying := *c.flying - s.Own
 	older := s.Started < c.heard
 	if c.stale(end) || older && addSat(end, second) < c.end {
 		return 0
+	}
+	if s.Started >= c.since {
+		c.low, c.lower, c.since = Unlimited, c.low, now
 	}
 	c.low = min(c.low, s.Left)
 	if older { // it can only lower what a newer one said
@@ -73,11 +83,11 @@ func (c *Cap) Hear(now Time, s Said) (spent int64) {
 		spent = c.left - s.Left
 		c.drift = addSat(c.drift, spent)
 	}
-	if left := subSat(c.low, flying); flying == 0 || left < c.left {
+	if left := subSat(min(c.low, c.lower), flying); flying == 0 || left < c.left {
 		c.left, c.begun = left, now
 	}
 	if flying == 0 {
-		c.low = Unlimited
+		c.low, c.lower = Unlimited, Unlimited
 	}
 	if near := c.end - end; !blind && c.end > now && near > 0 && near < second {
 		end = c.end // the same instant, rounded otherwise
@@ -130,7 +140,7 @@ func (c *Cap) roll(t Time) {
 		c.end = Never
 		return
 	}
-	c.rolled, c.low = !c.blind, Unlimited
+	c.rolled, c.low, c.lower = !c.blind, Unlimited, Unlimited
 	c.begun = addSat(c.end, subSat(t, c.end)/c.window*c.window)
 	c.end = addSat(c.begun, c.window)
 	c.started = false

@@ -75,6 +75,18 @@ func TestCapHears(t *testing.T) {
 	if flying = 0; c.Recovered(120*sec-1) || !c.Recovered(120*sec) {
 		t.Error("it is not remembered for a minute after the reset")
 	}
+	// What was told long ago does not count: units may have come back since.
+	c = heardCap(&flying, Said{Left: 9, Limit: 40, Reset: 3600 * sec})
+	flying = 1 // always
+	for i, left := range []int64{0, 20, 30, 31} {
+		at := Time(i+1) * sec
+		c.Hear(at, Said{Left: left, Limit: 40, Reset: 3600*sec - at, Started: at - sec/2})
+	}
+	flying = 0
+	c.Hear(5*sec, Said{Left: 32, Limit: 40, Reset: 3595 * sec, Started: 4*sec + sec/2})
+	if got := c.Remaining(5 * sec); got != 31 {
+		t.Errorf("a server that gave units back is thought to have %d left, want 31", got)
+	}
 	// The reset is an instant, however it was rounded.
 	c = heardCap(&flying, Said{Left: 0, Limit: 1, Reset: 10 * sec})
 	c.Hear(3*sec, Said{Left: 0, Limit: 1, Reset: 6*sec + 1, Started: 1})

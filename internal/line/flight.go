@@ -23,7 +23,20 @@ func (l *Line) depart(needs []Need, who uint64, n int64) {
 	}
 }
 
-// Arrived is Answered for what Start has counted. Learn can do it besides.
+// Landed tells that what the answer says has been heard, or that there is none: the
+// request is no longer in flight. Not before: what an answer that nobody has heard
+// would say may be less than what the others were told.
+func (l *Line) Landed(g *Grant, needs []Need) {
+	if !g.Count {
+		return
+	}
+	g.Count = false
+	l.mu.Lock()
+	l.depart(needs, g.who, -1)
+	l.mu.Unlock()
+}
+
+// Arrived is Landed for what Start has counted. Learn can do it besides.
 func (l *Line) Arrived(budgets []*Budget) {
 	l.mu.Lock()
 	l.count1(budgets, -1)

@@ -92,7 +92,7 @@ func TestHeardWhileInLine(t *testing.T) {
 					mu.Unlock()
 					l.Sent(&g)
 					time.Sleep(time.Second)
-					l.Answered(&g, all)
+					l.Landed(&g, all)
 					if g.Slot {
 						l.Release()
 					}

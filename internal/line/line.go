@@ -160,18 +160,18 @@ type Ask struct {
 	Needs   []Need        // Enter writes to it, and uses what room there is behind it
 	MaxWait time.Duration // the whole wait's budget; negative: none
 	NoSlot  bool          // it takes no in-flight slot
-	Count   bool          // what is granted is in flight until Answered
+	Count   bool          // what is granted is in flight until Landed
 	Who     uint64        // its identity; zero: none but the line's
 }
 
 // A Grant is a start: the caller now sends, or gives back. Exactly one of Sent
-// and Cancel must follow. Cancel and Answered take the needs that Enter returned.
+// and Cancel must follow. Cancel, Answered and Landed take the needs that Enter returned.
 type Grant struct {
 	At     time.Duration // the start, since the line's epoch
 	Waited time.Duration // also where there was no start
 	Slot   bool          // it holds an in-flight slot until Release
 	Pass   Pass          // of its gate
-	Count  bool          // it is in flight until Answered
+	Count  bool          // it is in flight until Landed
 	who    uint64
 	turn   Turn
 }
@@ -311,15 +311,11 @@ func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, pass *Pass, now
 	l.replan(now, needs, false)
 }
 
-// Answered tells that a request has its answer, or has ended without one. It
-// returns the time from which on its strict units count.
-func (l *Line) Answered(g *Grant, needs []Need) time.Duration {
+// Answered tells strict laws that a request has its answer, or has ended without
+// one. It returns the time from which on its units count.
+func (l *Line) Answered(needs []Need) time.Duration {
 	now := l.lock()
 	defer l.unlock()
-	if g.Count {
-		g.Count = false
-		l.depart(needs, g.who, -1)
-	}
 	strict := false
 	for i := range needs {
 		if n := &needs[i]; n.flying {

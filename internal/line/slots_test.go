@@ -87,7 +87,7 @@ func (w *tower) pass(d time.Duration) {
 
 func (w *tower) answer(f *flight) {
 	f.ended = int64(w.l.Now())
-	w.l.Answered(&f.grant, f.needs)
+	w.l.Answered(f.needs)
 	if f.grant.Slot {
 		w.l.Release()
 	}
