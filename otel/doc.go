@@ -88,8 +88,8 @@
 // headway.key.digest, headway.retry_after (in seconds), error.type and
 // http.request.resend_count. A refusal or a cancel is an error.
 //
-// An event "headway.held" tells what held it up, by headway.cause: "pause", "rule"
-// or "slot", or the reason of the refusal. To a pause belong its length in seconds
+// An event "headway.held" tells what held it up, by headway.cause: "pause", "rule",
+// "slot" or "breaker", or the reason of the refusal. To a pause belong its length in seconds
 // in headway.pause.duration, http.response.status_code and headway.dialect of the
 // answer that raised it, and a link to the span of the request that got that
 // answer. A pause is found for the host and key that it was raised for, and for

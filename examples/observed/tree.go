@@ -24,7 +24,7 @@ func printSpan(w io.Writer, all tracetest.SpanStubs, s tracetest.SpanStub, inden
 	for _, e := range s.Events {
 		var attrs []string
 		for _, a := range e.Attributes {
-			attrs = append(attrs, fmt.Sprintf("%s=%s", strings.TrimPrefix(string(a.Key), "headway."), a.Value.Emit()))
+			attrs = append(attrs, fmt.Sprintf("%s=%s", strings.TrimPrefix(string(a.Key), "headway."), a.Value.String()))
 		}
 		fmt.Fprintf(w, "%s    · %s: %s\n", indent, e.Name, strings.Join(attrs, ", "))
 	}
