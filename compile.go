@@ -36,6 +36,7 @@ type policy struct {
 type rule struct {
 	matcher
 	name    string
+	id      string // as in places
 	place   int
 	spec    law.Spec
 	isLimit bool
@@ -83,7 +84,7 @@ func (p *policy) add(id string, r rule) {
 		place = len(p.places)
 		p.places[id] = place
 	}
-	r.place = place
+	r.id, r.place = id, place
 	p.rules = append(p.rules, r)
 }
 
@@ -153,6 +154,9 @@ func (t *Transport) SetPolicies(policies []Policy) error {
 		p.sites.set(n)
 	}
 	t.config.Store(next)
+	if t.store != nil {
+		t.store.set(policies)
+	}
 	return nil
 }
 

@@ -140,6 +140,10 @@ func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p l
 	for _, c := range v.claims.all() {
 		p.Limits = append(p.Limits, c.rule.spec)
 	}
+	if v.far != nil {
+		v.pauseFar(ctx, s, &p, e)
+		return
+	}
 	err := v.retry(ctx, func() (err error) {
 		e.Rule, e.KeyDigest = "", ""
 		p.Scope = line.Scope{}
@@ -221,6 +225,10 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 		Cut: l.HasReset && l.Reset > most,
 	}
 	key := line.LearnedKey{Name: l.Name, Window: l.Window}
+	if v.far != nil {
+		v.learnFar(ctx, key, dialect, said, v.ruleOf(l), e)
+		return
+	}
 	err := v.retry(ctx, func() (err error) {
 		var s line.Scope
 		if c := v.ruleOf(l); c != nil {
@@ -271,6 +279,9 @@ func (v *visit) ruleOf(l *retryafter.LimitSignal) *claim {
 
 // delay is Transport.Delay for a visit whose budgets are open.
 func (v *visit) delay(noSlot bool) *line.Refusal {
+	if v.far != nil {
+		return v.delayFar(noSlot)
+	}
 	return v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who})
 }
 

@@ -47,9 +47,14 @@ const (
 	// EventOverflow: Config.MaxHosts are remembered and none can be forgotten; a
 	// new host or key shares its policy's overflow entry.
 	EventOverflow
+	// EventStoreDown: the store could not be asked; until EventStoreUp each
+	// policy's StoreDown decides. Err says why.
+	EventStoreDown
+	// EventStoreUp: the store answers again.
+	EventStoreUp
 )
 
-var eventKinds = [...]string{"", "start", "refused", "canceled", "spend", "pause", "learned", "malformed", "overflow"}
+var eventKinds = [...]string{"", "start", "refused", "canceled", "spend", "pause", "learned", "malformed", "overflow", "store_down", "store_up"}
 
 // String returns the kind as one lower-case word.
 func (k EventKind) String() string {
@@ -105,4 +110,6 @@ type Event struct {
 	Drift int64
 	// Header is the malformed header's name.
 	Header string
+	// Err is why the store could not be asked.
+	Err error
 }

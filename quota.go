@@ -7,6 +7,7 @@ import (
 
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 )
 
 // A Quota is the budget of one rule and key at one host, which it shares with
@@ -49,6 +50,18 @@ func (t *Transport) Quota(host, rule, key string) (*Quota, error) {
 	return q, nil
 }
 
+// OpenQuota returns the budget of a rule at a host without a Transport: for a
+// program that uses the same service by other means. With the Store, the Secret
+// and the policies of programs that have a Transport, it shares their budgets.
+// Close the store when the quota is no longer used; the Quota needs no closing.
+func OpenQuota(cfg Config, host, rule, key string) (*Quota, error) {
+	t, err := NewTransport(nil, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return t.Quota(host, rule, key)
+}
+
 // String returns the rule, the host and the key's digest.
 func (q *Quota) String() string {
 	return fmt.Sprintf("quota of rule %q at %s for %q", q.rule, q.host, q.t.digestOf(q.key))
@@ -77,10 +90,16 @@ func (q *Quota) visit(n int64) *visit {
 
 // Spend counts n units as used now, by traffic that did not go through the
 // Transport. It does not wait, and may overdraw: the debt delays what comes
-// next. A negative n gives back the oldest units that still count.
+// next. A negative n gives back the oldest units that still count. With a
+// Config.Store it returns when the store has it; while that is away, what is spent
+// counts in this process alone.
 func (q *Quota) Spend(n int64) {
 	v := q.visit(n)
 	if v == nil || n == 0 {
+		return
+	}
+	if q.t.store != nil {
+		q.spendFar(v, n)
 		return
 	}
 	for done := false; !done; {
@@ -104,16 +123,18 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	if v == nil {
 		return ctx.Err()
 	}
+	defer v.finish()
 	refusal, err := v.enter(ctx, v.maxWait(CallFrom(ctx)), true)
 	switch {
+	case err == errAway:
+		return q.waitAway(ctx, v, n)
 	case err != nil:
 		v.tell(ctx, Event{Kind: EventCanceled, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n})
 		return err
 	case refusal != nil:
 		return v.refused(ctx, refusal)
 	}
-	defer v.finish()
-	v.site.line.Sent(&v.grant)
+	v.handOver()
 	v.tellStart(ctx)
 	v.sent = true
 	return nil
@@ -124,6 +145,9 @@ func (q *Quota) Remaining() int64 {
 	v := q.visit(0)
 	if v == nil {
 		return law.Unlimited
+	}
+	if q.t.store != nil {
+		return q.remainingFar(v)
 	}
 	v.open(context.Background())
 	return v.site.line.Remaining(v.claims.few[0].budget)
@@ -140,9 +164,67 @@ func (q *Quota) Delay(n int64) time.Duration {
 	if v == nil {
 		return 0
 	}
+	if q.t.store != nil {
+		d, _ := v.delayOrAway(func(local *Transport) (time.Duration, error) { return q.at(local).Delay(n), nil })
+		return d
+	}
 	v.open(context.Background())
 	if r := v.delay(true); r != nil {
 		return r.RetryAfter
 	}
 	return 0
+}
+
+// at returns the quota of the same budget at the Transport that stands in for
+// q's while its store is away.
+func (q *Quota) at(local *Transport) *Quota {
+	c := *q
+	c.t = local
+	return &c
+}
+
+// spendFar is Spend by way of the store; while that is away, what is spent
+// counts in this process.
+func (q *Quota) spendFar(v *visit, n int64) {
+	v.openFar()
+	defer v.far.line.Done()
+	name := v.budgetName(v.claims.few[0].rule, q.key)
+	needs, ok := q.t.store.need(v.policy.sites, name, v.claims.few[0].rule.place, n)
+	if !ok {
+		return
+	}
+	res, err := v.far.line.Do(store.Op{Kind: store.OpSpend, Group: v.policy.group(v.name), Needs: needs}, n < 0, n > 0)
+	if err != nil {
+		q.at(q.t.store.local).Spend(n)
+		return
+	}
+	v.tell(context.Background(), Event{
+		Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Remaining: res.Remaining[0],
+	})
+}
+
+func (q *Quota) remainingFar(v *visit) int64 {
+	v.openFar()
+	defer v.far.line.Done()
+	name := v.budgetName(v.claims.few[0].rule, q.key)
+	needs, ok := q.t.store.need(v.policy.sites, name, v.claims.few[0].rule.place, 0)
+	if !ok {
+		return law.Unlimited
+	}
+	res, err := v.far.line.Do(store.Op{Kind: store.OpRead, Group: v.policy.group(v.name), Needs: needs}, false, false)
+	if err != nil {
+		return q.at(q.t.store.local).Remaining()
+	}
+	return res.Remaining[0]
+}
+
+// waitAway is what becomes of a Wait while the store is away.
+func (q *Quota) waitAway(ctx context.Context, v *visit, n int64) error {
+	switch v.policy.StoreDown {
+	case StoreDownRefuse:
+		return v.refusedAway(ctx)
+	case StoreDownAdmit:
+		return nil
+	}
+	return q.at(q.t.store.local).Wait(ctx, n)
 }

@@ -16,8 +16,13 @@ import (
 
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 	"go.uber.org/goleak"
 )
+
+// openStore opens what the scenes keep their budgets in; nil: in memory. See
+// TestAgainOverAStore.
+var openStore func(testing.TB) store.Store
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -103,6 +108,12 @@ func playConfig(t *testing.T, cfg headway.Config, f func(s *scene)) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, func(t *testing.T) {
+		if openStore != nil && cfg.Store == nil {
+			cfg.Store = openStore(t)
+			if cfg.Secret == nil {
+				cfg.Secret = []byte("of the scenes")
+			}
+		}
 		s := &scene{T: t, base: &base{epoch: time.Now()}}
 		s.Transport = newTransport(t, s.base, cfg)
 		f(s)

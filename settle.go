@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/store"
 )
 
 // Settle corrects what the request that resp answers has cost under a rule,
@@ -19,7 +20,7 @@ import (
 // The rule is named as in the policy, a Limit by its text. It must have a Cost
 // or a Settle, or be a Limit under a Call with a Cost; otherwise, and for a
 // negative cost or a response that did not come from a Transport, Settle
-// returns an error and changes nothing. resp is the response that the client
+// returns an error and changes nothing. So it does while Config.Store is away. resp is the response that the client
 // returned, not a copy. Any goroutine may settle it.
 func Settle(resp *http.Response, rule string, cost int64) error {
 	if cost < 0 {
@@ -56,8 +57,8 @@ type settleItem struct {
 
 // A part is units taken together: what the request started with, or a debt.
 type part struct {
-	line   *line.Line
-	budget *line.Budget
+	line   *line.Line    // nil with a store
+	budget *line.Budget  // the same
 	at     time.Duration // when they began to count
 	cost   int64
 }
@@ -86,7 +87,10 @@ func newSettlement(v *visit, call Call, answered time.Duration) *settlement {
 			if c.rule.spec.Strict {
 				at = answered
 			}
-			parts := []part{{v.site.line, c.budget, at, c.cost}}
+			parts := []part{{at: at, cost: c.cost}}
+			if v.far == nil {
+				parts[0].line, parts[0].budget = v.site.line, c.budget
+			}
 			s.items = append(s.items, settleItem{c.rule, c.key, c.cost, parts})
 		}
 	}
@@ -105,7 +109,7 @@ func (s *settlement) fromHeaders(resp *http.Response) {
 	for i := range s.items {
 		if r := s.items[i].rule; r.settle != nil {
 			if cost, ok := r.settle(resp); ok && cost >= 0 {
-				s.correct(&s.items[i], cost)
+				s.correct(&s.items[i], cost) // the caller has a response to read, whatever becomes of it
 			}
 		}
 	}
@@ -117,14 +121,16 @@ func (s *settlement) settle(rule string, cost int64) error {
 	defer s.mu.Unlock()
 	for i := range s.items {
 		if s.items[i].rule.name == rule {
-			s.correct(&s.items[i], cost)
-			return nil
+			return s.correct(&s.items[i], cost)
 		}
 	}
 	return fmt.Errorf("headway: settle: no rule %q of policy %q that matched this request has a cost to settle", rule, s.policy.name)
 }
 
-func (s *settlement) correct(i *settleItem, cost int64) {
+func (s *settlement) correct(i *settleItem, cost int64) error {
+	if s.t.store != nil {
+		return s.correctFar(i, cost)
+	}
 	more := cost - i.cost
 	i.cost = cost
 	for more < 0 {
@@ -146,4 +152,44 @@ func (s *settlement) correct(i *settleItem, cost int64) {
 			break
 		}
 	}
+	return nil
+}
+
+// correctFar is correct by way of the store: one part of the correction after
+// the other, as far as they go.
+func (s *settlement) correctFar(i *settleItem, cost int64) error {
+	v := visit{t: s.t, route: route{policy: s.policy, name: s.host}}
+	name := v.budgetName(i.rule, i.key)
+	group, ss := s.policy.group(s.host), s.policy.sites
+	l := s.t.store.client.Line(ss, group, ss.farSetting)
+	defer l.Done()
+	do := func(kind store.OpKind, n int64, taken time.Duration) (at time.Duration, err error) {
+		needs, ok := s.t.store.need(ss, name, i.rule.place, n)
+		if !ok {
+			return 0, nil // the rule is no more
+		}
+		needs[0].Taken = int64(taken)
+		res, err := l.Do(store.Op{Kind: kind, Group: group, Needs: needs}, kind == store.OpGive, kind == store.OpSpend)
+		return time.Duration(res.At), err
+	}
+	for cost < i.cost {
+		p := &i.parts[len(i.parts)-1]
+		n := min(i.cost-cost, p.cost)
+		if _, err := do(store.OpGive, n, p.at); err != nil {
+			return fmt.Errorf("headway: settle rule %q: %w", i.rule.name, err)
+		}
+		i.cost -= n
+		if p.cost -= n; p.cost == 0 && len(i.parts) > 1 {
+			i.parts = i.parts[:len(i.parts)-1]
+		}
+	}
+	if more := cost - i.cost; more > 0 {
+		at, err := do(store.OpSpend, more, 0)
+		if err != nil {
+			return fmt.Errorf("headway: settle rule %q: %w", i.rule.name, err)
+		}
+		i.parts = append(i.parts, part{at: at, cost: more})
+		i.cost = cost
+	}
+	return nil
 }

@@ -86,6 +86,10 @@ type RuleStatus struct {
 func (t *Transport) Snapshot() []HostStatus {
 	var list []HostStatus
 	for _, p := range t.config.Load().policies {
+		if t.store != nil {
+			list = append(list, t.store.status(t, p)...)
+			continue
+		}
 		p.sites.mu.RLock()
 		var all []*site
 		for _, s := range p.sites.hosts {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 )
 
 // Config is what a Transport is made from. The zero Config limits nothing.
@@ -27,6 +28,11 @@ type Config struct {
 	// Secret is what key digests are made with, so that several processes agree
 	// on them. Nil: a random one per process.
 	Secret []byte
+	// Store keeps the budgets, the pauses and what servers announce outside the
+	// process, so that they outlive it, and other processes share them. Lines,
+	// MaxInFlight and MaxWaiting stay each process's own. A Store needs a Secret.
+	// Nil: in memory.
+	Store store.Store
 }
 
 // A Transport is an http.RoundTripper that lets requests wait their turn, each
@@ -39,6 +45,11 @@ type Transport struct {
 	digests  digester
 	table    table
 	routes   routes
+
+	store *farStore // nil: in memory; assigned once
+	// away is that of the Transport which this one stands in for while a store is
+	// away; nil: none. Assigned once.
+	away *farStore
 
 	setting sync.Mutex // held by SetPolicies
 	config  atomic.Pointer[config]
@@ -58,10 +69,16 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 	} else if cfg.MaxHosts < 0 {
 		bad = fmt.Errorf("headway: MaxHosts = %d: want a positive number, or zero for 100,000", cfg.MaxHosts)
 	}
+	if cfg.Store != nil && len(cfg.Secret) == 0 {
+		bad = errors.Join(bad, errNoSecret)
+	}
 	if err := errors.Join(bad, validatePolicies(cfg.Policies)); err != nil {
 		return nil, err
 	}
 	t.config.Store(compile(cfg.Policies, nil))
+	if cfg.Store != nil {
+		return t, t.openStore(cfg)
+	}
 	return t, nil
 }
 
@@ -107,6 +124,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if v.policy == nil {
 		return t.base.RoundTrip(req)
 	}
+	if t.store != nil {
+		return v.runFar(call)
+	}
 	return v.run(call)
 }
 
@@ -134,6 +154,9 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 	}
 	if err := v.match(call); err != nil {
 		return 0, err
+	}
+	if t.store != nil {
+		return v.delayOrAway(func(local *Transport) (time.Duration, error) { return local.Delay(req) })
 	}
 	v.open(req.Context())
 	if r := v.delay(false); r != nil {

@@ -20,6 +20,7 @@ type visit struct {
 	route
 	site  *site // the route's, or its successor
 	grant line.Grant
+	far   *farVisit // its way through a store; nil without
 
 	claims list[claim]     // the rules that match, narrow before wide
 	needs  list[line.Need] // what they take, without those that cost nothing
@@ -145,6 +146,8 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	ctx := v.req.Context()
 	refusal, err := v.enter(ctx, v.maxWait(call), false)
 	switch {
+	case err == errAway:
+		return nil, err
 	case err != nil:
 		v.tell(ctx, Event{Kind: EventCanceled})
 		return nil, err
@@ -159,7 +162,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 		return nil, ctx.Err()
 	}
 	// It hands over before it tells: an observer holds nobody else up.
-	v.site.line.Sent(&v.grant)
+	v.handOver()
 	v.tellStart(ctx)
 	v.sent = true
 	resp, err = v.t.base.RoundTrip(v.req)
@@ -168,6 +171,9 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 
 // enter waits in line, in the successor where the line has been forgotten.
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
+	if v.t.store != nil {
+		return v.enterFar(ctx, maxWait, noSlot)
+	}
 	for {
 		v.open(ctx)
 		own := len(v.needs.all())
@@ -212,7 +218,7 @@ func (v *visit) refused(ctx context.Context, r *line.Refusal) *ThrottledError {
 }
 
 func (v *visit) throttled(r *line.Refusal) *ThrottledError {
-	e := &ThrottledError{Policy: v.policy.name, Host: v.name, Refusal: refusalOf(r)}
+	e := &ThrottledError{Policy: v.policy.name, Host: v.name, Refusal: refusalOf(r), Store: v.t.without()}
 	for _, c := range v.claims.all() {
 		if r.B != nil && c.budget == r.B {
 			e.Rule, e.KeyDigest = c.rule.name, v.t.digestOf(c.key)
@@ -252,7 +258,7 @@ func (v *visit) tellStart(ctx context.Context) {
 	}
 	e := Event{Kind: EventStart, Wait: v.grant.Waited}
 	for _, c := range v.claims.all() {
-		if left := v.site.line.Remaining(c.budget); e.Rule == "" || left < e.Remaining {
+		if left := v.remaining(&c); e.Rule == "" || left < e.Remaining {
 			e.Rule, e.KeyDigest, e.Cost, e.Remaining = c.rule.name, v.t.digestOf(c.key), c.cost, left
 		}
 	}
@@ -268,7 +274,7 @@ func (v *visit) tell(ctx context.Context, e Event) {
 func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err error) (*http.Response, error) {
 	at := v.grant.At
 	if v.counts() {
-		at = v.site.line.Answered(&v.grant, v.needs.all())
+		at = v.answeredAt()
 	}
 	v.answered = true
 	if resp, err = oneOf(resp, err); err != nil {
@@ -280,7 +286,7 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 			v.hear(ctx, resp.StatusCode, &s)
 		}
 		if v.heeded && resp.StatusCode < 400 && !s.Throttled {
-			v.site.line.Succeeded(v.who, v.grant.At)
+			v.succeeded()
 		}
 	}
 	if v.settles(call) {
@@ -290,13 +296,15 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	}
 	if v.grant.Slot {
 		v.grant.Slot = false
-		holdSlot(ctx, resp, v.site.line.Release)
+		holdSlot(ctx, resp, v.releaser())
 	}
 	return resp, nil
 }
 
 // counts reports whether the line has to hear of the answer.
-func (v *visit) counts() bool { return v.grant.Count || line.Strict(v.needs.all()) }
+func (v *visit) counts() bool {
+	return v.far != nil || v.grant.Count || line.Strict(v.needs.all())
+}
 
 // oneOf returns a response or an error, whatever the base transport has
 // returned. Of both, the error counts.
@@ -315,19 +323,25 @@ func oneOf(resp *http.Response, err error) (*http.Response, error) {
 // finish cleans up whatever way the request went, a panic and runtime.Goexit
 // among them.
 func (v *visit) finish() {
+	if v.far != nil {
+		defer v.far.line.Done()
+	}
 	switch {
 	case !v.sent:
 		if v.granted {
-			v.site.line.Cancel(&v.grant, v.needs.all())
+			v.cancelStart()
+		}
+		if v.far != nil && v.far.away {
+			return // it goes another way
 		}
 		if v.req != nil && v.req.Body != nil {
 			v.req.Body.Close()
 		}
 		return // the slot has gone back with the rest
 	case !v.answered && v.counts():
-		v.site.line.Answered(&v.grant, v.needs.all())
+		v.answeredAt()
 	}
 	if v.grant.Slot {
-		v.site.line.Release()
+		v.releaser()()
 	}
 }

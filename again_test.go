@@ -1,0 +1,72 @@
+package headway_test
+
+import (
+	"testing"
+
+	"github.com/headway-go/headway/store"
+)
+
+// again are the tests whose promises hold over every store. stores are those
+// that they are played over; another module adds its own.
+var (
+	again = map[string]func(*testing.T){
+		"S1":       TestS1_WindowIsExact,
+		"S2":       TestS2_WindowRolls,
+		"S3":       TestS3_IdleBurst,
+		"S5":       TestS5_KeysDoNotTouch,
+		"S6":       TestS6_OrderOfArrival,
+		"S6_order": TestS6_OrderOfBaseCallsWithinOneInstant,
+		"C38":      TestC38_ReleasedInOrderOfArrival,
+		"S7":       TestS7_CancelImprovesThoseBehind,
+		"S8":       TestS8_CanceledBetweenGrantAndSend,
+		"S9":       TestS9_ManyWaiting,
+		"S10":      TestS10_RaisedLimit,
+		"S11":      TestS11_RemovedLimit,
+		"S11_more": TestS11_OtherReasonsStay,
+		"S12":      TestS12_KeyError,
+		"S13":      TestS13_KeysArePrivate,
+		"S13_more": TestS13_QuotaPrintsNoKey,
+		"S15":      TestS15_LawAndSlot,
+		"S27":      TestS27_ThreeLimitsOnOneService,
+		"S28":      TestS28_ThreeAnswers,
+		"S29":      TestS29_CalendarResetsAtLocalMidnight,
+		"S30":      TestS30_MaxWait,
+		"S34":      TestS34_BucketTells,
+		"S35":      TestS35_Deadline,
+		"S36":      TestS36_ContextIsOver,
+		"S37":      TestS37_CostlyIsNotOvertaken,
+		"S39":      TestS39_DelayConsumesNothing,
+		"S40":      TestS40_LineFull,
+		"S50":      TestS50_Spend,
+		"S50_more": TestS50_SpendMovesTheLine,
+		"S51":      TestS51_WaitInLine,
+		"S52":      TestS52_SettleFromHeaders,
+		"S52_body": TestS52_SettleFromTheBody,
+		"S52_late": TestS52_SettleLate,
+		"S52_line": TestS52_RefundGoesToTheLine,
+		"S53":      TestS53_RequestsAndTokens,
+		"S60":      TestS60_C20_OnePauseForAll,
+		"S61":      TestS61_TheLongestPauseWins,
+		"S62":      TestS62_C4_C8_NoHint,
+		"S63":      TestS63_C3_C6_C24_RefusedWithTheTrueTime,
+		"S64":      TestS64_C1_C2_DatesAndLongPauses,
+		"S66":      TestS66_PauseAndWhatIsLeft,
+		"S67":      TestS67_C7_GitHub,
+		"S68":      TestS68_WhosePause,
+	}
+	stores = map[string]func(testing.TB) store.Store{
+		"memory": func(testing.TB) store.Store { return new(store.Memory) },
+	}
+)
+
+func TestAgainOverAStore(t *testing.T) {
+	defer func() { openStore = nil }()
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			openStore = open
+			for name, test := range again {
+				t.Run(name, test)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"container/heap"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// forecast lets asks start on copies of the rows, each at its earliest instant,
+// those of one line in order. What depends on an answer is as if that came at
+// once.
+func (t *tx) forecast(asks []Op) []Wait {
+	s := &tx{now: t.now, rows: t.rows, seen: map[name]*row{}, sim: true}
+	loose := map[*row]bool{} // something depends on an answer
+	for key, r := range t.seen {
+		s.seen[key] = r.clone()
+	}
+	waits := make([]Wait, len(asks))
+	next := map[uint64][]int{} // by line
+	var due queue
+	for i := range asks {
+		line := asks[i].Line
+		if line == 0 {
+			due = append(due, candidate{at: t.now, i: i})
+			continue
+		}
+		if next[line] = append(next[line], i); len(next[line]) == 1 {
+			due = append(due, candidate{at: t.now, i: i})
+		}
+	}
+	heap.Init(&due)
+	for len(due) > 0 && s.err == nil {
+		c := heap.Pop(&due).(candidate)
+		op := &asks[c.i]
+		s.now = t.now // so that holds converts and lands as of the present
+		all := s.holds(op)
+		for i := range all {
+			if r := all[i].row; r != nil && len(r.flights) > 0 {
+				for _, f := range r.flights {
+					r.state.Answered(t.now, f.cost)
+				}
+				r.flights, loose[r] = nil, true
+			}
+		}
+		at, _, bind := earliest(all, c.at, c.at)
+		if bind >= 0 {
+			c.bind, c.bound = bind, true
+		}
+		if at > c.at && at != law.Never {
+			c.at = at
+			heap.Push(&due, c)
+			continue
+		}
+		if !c.bound {
+			c.bind = -1
+		}
+		waits[c.i] = t.wait(all, at, false, c.bind)
+		if at != law.Never {
+			for i := range all {
+				h := &all[i]
+				if h.state().Take(at, h.cost) {
+					h.state().Answered(at, h.cost)
+					loose[h.row] = true
+				}
+			}
+		}
+		waits[c.i].AtLeast = waits[c.i].For > 0 && waits[c.i].For != Never && c.bind >= 0 && all[c.bind].row != nil && loose[all[c.bind].row]
+		if line := op.Line; line != 0 {
+			if next[line] = next[line][1:]; len(next[line]) > 0 {
+				from := max(t.now, at)
+				if at == law.Never {
+					from = c.at
+				}
+				heap.Push(&due, candidate{at: from, i: next[line][0]})
+			}
+		}
+	}
+	if s.err != nil {
+		t.err = s.err
+	}
+	return waits
+}
+
+// A candidate is an ask that starts no earlier than at.
+type candidate struct {
+	at    Instant
+	i     int
+	bind  int
+	bound bool
+}
+
+// A queue is candidates by time, and then by order of arrival.
+type queue []candidate
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].i < q[j].i
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(candidate)) }
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	c := (*q)[last]
+	*q = (*q)[:last]
+	return c
+}
