@@ -10,7 +10,7 @@ import (
 func TestEventKindString(t *testing.T) {
 	for kind, want := range map[headway.EventKind]string{
 		0: "unknown", headway.EventStart: "start", headway.EventRefused: "refused", headway.EventCanceled: "canceled",
-		headway.EventSpend: "spend", headway.EventOverflow: "overflow", headway.EventOverflow + 1: "unknown",
+		headway.EventSpend: "spend", headway.EventStoreUp: "store_up", headway.EventStoreUp + 1: "unknown",
 	} {
 		if got := kind.String(); got != want {
 			t.Errorf("%d: got %q, want %q", kind, got, want)

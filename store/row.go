@@ -49,9 +49,19 @@ var wall = time.Unix(0, 0).UTC()
 const rowVersion = 1
 
 var (
-	errVersion = errors.New("store: a budget was written by a newer version of this module; upgrade this program")
-	errCorrupt = errors.New("store: a budget that was read is damaged")
+	// ErrNewer says that what was read was written by a newer version of this
+	// module.
+	ErrNewer = errors.New("store: written by a newer version of this module; upgrade this program")
+	// ErrDamaged says that what was read was not written by this module, or not
+	// whole.
+	ErrDamaged = errors.New("store: a budget that was read is damaged")
 )
+
+// Check returns ErrNewer or ErrDamaged where Run could not read a row.
+func Check(row []byte) error {
+	_, err := decode(row)
+	return err
+}
 
 func specOf(l limiter.Limit) law.Spec {
 	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
@@ -99,7 +109,7 @@ func decode(b []byte) (*row, error) {
 		return r, nil
 	}
 	if b[0] != rowVersion {
-		return nil, errVersion
+		return nil, ErrNewer
 	}
 	b = b[1:]
 	bad := false
@@ -153,16 +163,16 @@ func decode(b []byte) (*row, error) {
 		r.heard = append(r.heard, h)
 	}
 	if bad || len(b) > 0 {
-		return nil, errCorrupt
+		return nil, ErrDamaged
 	}
 	return r, nil
 }
 
 func rowError(err error) error {
 	if errors.Is(err, law.ErrVersion) {
-		return errVersion
+		return ErrNewer
 	}
-	return errCorrupt
+	return ErrDamaged
 }
 
 // clone returns a copy to plan with.
@@ -207,6 +217,9 @@ func (r *row) land(now Instant) {
 		r.dirty = true
 	}
 	r.flights = kept
+	if r.state != nil && len(r.flights) == 0 && r.state.Recovered(now) {
+		r.state = nil // as if it had been forgotten, whether or not it has
+	}
 	keep := r.heard[:0]
 	for _, h := range r.heard {
 		if !h.state().Recovered(now) {

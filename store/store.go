@@ -131,8 +131,10 @@ type Pause struct {
 	For time.Duration
 	// Grow says that nobody said how long: For, doubled each time, up to Most. It
 	// does nothing for a request that started, at Started, before the last growth.
-	Grow    bool
-	Most    time.Duration
+	Grow bool
+	// Most bounds what Grow makes of it.
+	Most time.Duration
+	// Started is when the request of the answer started.
 	Started Instant
 	// Limits are those that it restarts gently under.
 	Limits []limiter.Limit
@@ -142,8 +144,10 @@ type Pause struct {
 
 // A Learn is what an answer announced of one limit.
 type Learn struct {
-	// Name and Window tell the limits of one server apart.
-	Name   string
+	// Name, and the period as the server gives it, tell the limits of one server
+	// apart.
+	Name string
+	// Window is that period; zero where the server does not say.
 	Window time.Duration
 	// Left is how many units are left, Limit how many there are in a window;
 	// negative where nobody said it.
@@ -152,9 +156,10 @@ type Learn struct {
 	Reset time.Duration
 	// Period is how long windows are; zero where nobody said it.
 	Period time.Duration
-	// Started is when the request started, and InFlight how many units of those
-	// concerned its process has granted that are not answered yet.
-	Started  Instant
+	// Started is when the request of the answer started.
+	Started Instant
+	// InFlight is how many units of those concerned its process has granted that
+	// are not answered yet.
 	InFlight int64
 	// Pace spreads what is left evenly.
 	Pace bool
@@ -176,10 +181,10 @@ type Wait struct {
 	// Bind is the index of the need that decides, or -1: then it is a pause, or an
 	// announced limit, that an ear holds.
 	Bind int
-	// Pause says that a pause decides, Learned that an announced limit does, Name
-	// how the server calls it.
+	// Pause says that a pause decides, Learned that an announced limit does.
 	Pause, Learned bool
-	Name           string
+	// Name is how the server calls the announced limit.
+	Name string
 }
 
 // A Result is what became of one operation.
@@ -218,10 +223,16 @@ type Heard struct {
 	Source string
 	// Pause is the time until its end; zero for a limit.
 	Pause time.Duration
-	// Name, Window, Left, Limit, Reset and Age are what is known of a limit;
-	// Limit and Reset are negative where nobody said them.
-	Name        string
-	Window      time.Duration
-	Left, Limit int64
-	Reset, Age  time.Duration
+	// Name and Window are Learn's.
+	Name string
+	// Window is the limit's period where the server says it, else zero.
+	Window time.Duration
+	// Left is what is left now.
+	Left int64
+	// Limit is how many units there are in a window; negative where nobody said it.
+	Limit int64
+	// Reset is the time until units come back; negative where nobody said it.
+	Reset time.Duration
+	// Age is the time since the answer.
+	Age time.Duration
 }
