@@ -3,10 +3,10 @@ package headway
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/far"
+	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -17,14 +17,12 @@ type farStore struct {
 }
 
 // openStore makes cfg.Store the Transport's.
-func (t *Transport) openStore(cfg Config) error {
+func (t *Transport) openStore(cfg Config) {
 	s := &farStore{}
-	local := cfg
-	local.Policies, local.Store = shares(cfg.Policies), nil
-	var err error
-	if s.local, err = NewTransport(t.base, local); err != nil {
-		return err
-	}
+	s.local = &Transport{base: t.base, observer: t.observer, digests: t.digests, away: s}
+	s.local.routes.init()
+	s.local.table.max = t.table.max
+	s.local.config.Store(compile(cfg.Policies, nil, true))
 	s.client.Store, s.client.Max = cfg.Store, t.table.max
 	s.client.Tell = func(err error) {
 		e := Event{Kind: EventStoreDown, Err: err}
@@ -33,47 +31,30 @@ func (t *Transport) openStore(cfg Config) error {
 		}
 		t.observe(context.Background(), e)
 	}
-	s.local.away, t.store = s, s
-	return nil
+	t.store = s
 }
 
 // set obeys SetPolicies.
 func (s *farStore) set(policies []Policy) {
-	if err := s.local.SetPolicies(shares(policies)); err != nil {
-		panic("headway: " + err.Error()) // they are valid, and a share of them is
+	if err := s.local.SetPolicies(policies); err != nil {
+		panic("headway: " + err.Error()) // they are valid
 	}
 	s.client.Changed()
 }
 
-// shares returns policies with the limits that hold in this process while the
-// store is away. Rules and limits keep their names.
-func shares(policies []Policy) []Policy {
-	list := slices.Clone(policies)
-	for i := range list {
-		p := &list[i]
-		share := p.StoreShare
-		if share == 0 {
-			share = 0.25
-		}
-		p.Limits, p.Rules = slices.Clone(p.Limits), slices.Clone(p.Rules)
-		for j := range p.Limits {
-			p.Limits[j] = shareOf(p.Limits[j], share)
-		}
-		for j := range p.Rules {
-			p.Rules[j].Limit = shareOf(p.Rules[j].Limit, share)
-		}
+// share returns what this process may use of a limit while the store is away.
+func (p *policy) share(l limiter.Limit) law.Spec {
+	share := p.StoreShare
+	if share == 0 {
+		share = 0.25
 	}
-	return list
-}
-
-func shareOf(l limiter.Limit, share float64) limiter.Limit {
 	if l.N > 0 {
 		l.N = max(1, int64(float64(l.N)*share))
 	}
 	if l.Burst > 0 {
 		l.Burst = max(1, int64(float64(l.Burst)*share))
 	}
-	return l
+	return specOf(l)
 }
 
 // without returns why the store that t stands in for, or has, cannot be asked;

@@ -46,8 +46,9 @@ type rule struct {
 }
 
 // compile compiles valid policies. Those that old has by the same name take over
-// its hosts and places.
-func compile(policies []Policy, old *config) *config {
+// its hosts and places. With shares each limit is what this process may use by
+// itself, under its own name.
+func compile(policies []Policy, old *config, shares bool) *config {
 	c := &config{hosts: newHostTable(policies)}
 	for i := range policies {
 		p := &policy{Policy: policies[i], name: policies[i].name(), places: map[string]int{}}
@@ -59,12 +60,16 @@ func compile(policies []Policy, old *config) *config {
 		} else {
 			p.sites = &sites{current: p, hosts: map[string]*site{}}
 		}
+		limit := specOf
+		if shares {
+			limit = p.share
+		}
 		for i := range p.Rules {
 			r := &p.Rules[i]
-			p.add("rule "+r.Name, rule{matcher: newMatcher(r), name: r.Name, spec: specOf(r.Limit), key: r.Key, cost: r.Cost, settle: r.Settle})
+			p.add("rule "+r.Name, rule{matcher: newMatcher(r), name: r.Name, spec: limit(r.Limit), key: r.Key, cost: r.Cost, settle: r.Settle})
 		}
 		for i, l := range p.Limits {
-			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: specOf(l), isLimit: true})
+			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: limit(l), isLimit: true})
 		}
 		p.reader = retryafter.NewReader(p.Dialects, "")
 		p.listens = !slices.Contains(p.Dialects, retryafter.None)
@@ -145,7 +150,7 @@ func (t *Transport) SetPolicies(policies []Policy) error {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	old := t.config.Load()
-	next := compile(policies, old)
+	next := compile(policies, old, t.away != nil)
 	for _, p := range old.policies {
 		n := next.named(p.name)
 		if n != nil && n.sites != p.sites {

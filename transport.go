@@ -75,9 +75,9 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 	if err := errors.Join(bad, validatePolicies(cfg.Policies)); err != nil {
 		return nil, err
 	}
-	t.config.Store(compile(cfg.Policies, nil))
+	t.config.Store(compile(cfg.Policies, nil, false))
 	if cfg.Store != nil {
-		return t, t.openStore(cfg)
+		t.openStore(cfg)
 	}
 	return t, nil
 }

@@ -151,7 +151,7 @@ func (l *Line) asks(s *Setting) (asks []store.Op) {
 	return asks
 }
 
-// fail sends everybody away.
+// fail sends everybody away, in order of arrival.
 func (l *Line) fail(b batch, err error) {
 	for _, e := range append(b.errands, l.errands...) {
 		e.finish(store.Result{}, fmt.Errorf("%w: %w", ErrAway, err))
@@ -162,7 +162,7 @@ func (l *Line) fail(b batch, err error) {
 		e = e.Next()
 		l.remove(w)
 		w.err = ErrAway
-		w.ready <- struct{}{}
+		l.wake(w)
 	}
 }
 
@@ -248,6 +248,11 @@ func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now
 	}
 	l.inAir[g] = true
 	w.grant = g
+	l.wake(w)
+}
+
+// wake wakes w after those who were woken before it have gone on.
+func (l *Line) wake(w *waiter) {
 	if l.chain = append(l.chain, w); len(l.chain) == 1 {
 		w.ready <- struct{}{}
 	}

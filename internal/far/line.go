@@ -83,7 +83,7 @@ type Line struct {
 	check    bool      // somebody may no longer start in time
 	errands  []*errand // to be done besides
 	overdue  []*waiter // whose wait is over
-	chain    []*waiter // started, but not sent yet; the first has been woken
+	chain    []*waiter // started, but not sent yet, or sent away; the first has been woken
 	timer    *time.Timer
 	looked   bool // the last batch was a forecast
 }
@@ -161,6 +161,11 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 	l.mu.Unlock()
 	select {
 	case <-w.ready:
+		if w.err != nil {
+			l.mu.Lock()
+			l.unchain(w)
+			l.mu.Unlock()
+		}
 	case <-ctx.Done():
 		if err := l.leave(w, ctx); err != nil {
 			return nil, nil, err
@@ -242,7 +247,9 @@ func (l *Line) leave(w *waiter, ctx context.Context) error {
 	case w.grant != nil:
 		l.unchain(w)
 		l.cancel(w.grant)
-	case w.refusal != nil || w.err != nil:
+	case w.err != nil:
+		l.unchain(w)
+	case w.refusal != nil:
 	case w.asking:
 		w.left = true
 	default:
