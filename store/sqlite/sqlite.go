@@ -119,11 +119,11 @@ func openFile(ctx context.Context, path string) (f *file, err error) {
 	}
 	db.SetMaxOpenConns(1)
 	f = &file{db: db}
-	defer func() {
+	defer func(opened *file) {
 		if err != nil {
-			f.close()
+			opened.close()
 		}
-	}()
+	}(f)
 	if f.conn, err = db.Conn(ctx); err != nil {
 		return nil, err
 	}
