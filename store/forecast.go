@@ -71,7 +71,8 @@ func (t *tx) forecast(asks []Op) []Wait {
 				if at == law.Never {
 					from = c.at
 				}
-				heap.Push(&due, candidate{at: from, i: next[line][0]})
+				// What held this one up holds the next one up too.
+				heap.Push(&due, candidate{at: from, i: next[line][0], bind: c.bind, bound: c.bound && from > t.now})
 			}
 		}
 	}

@@ -82,11 +82,12 @@ func (l *Line) collect(s *Setting) (b batch) {
 }
 
 func (l *Line) collectForecast(b *batch, s *Setting) {
-	l.check = false
+	all := l.lowered
+	l.check, l.lowered = false, false
 	for e := l.order.Front(); e != nil; e = e.Next() {
 		b.forecast = append(b.forecast, e.Value.(*waiter))
 	}
-	if slices.ContainsFunc(b.forecast, func(w *waiter) bool { return w.full || !w.by.IsZero() }) {
+	if all && len(b.forecast) > 0 || slices.ContainsFunc(b.forecast, func(w *waiter) bool { return w.full || !w.by.IsZero() }) {
 		b.ops = append(b.ops, store.Op{Kind: store.OpForecast, Group: l.group, Asks: l.asks(s)})
 	} else {
 		b.forecast = nil
@@ -265,7 +266,7 @@ const unlimited = 1<<63 - 1
 func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 	op := &b.ops[len(b.ops)-1]
 	for i, w := range b.forecast {
-		if !w.inLine() || !w.full && w.by.IsZero() {
+		if !w.inLine() || !w.full && w.by.IsZero() && waits[i].For != store.Never {
 			continue
 		}
 		r := refusalOf(w.ask, &op.Asks[i], waits[i])

@@ -81,6 +81,7 @@ type Line struct {
 	joined   int    // of order, how many have been told to wait
 	inFlight int
 	check    bool      // somebody may no longer start in time
+	lowered  bool      // some may never start now
 	errands  []*errand // to be done besides
 	overdue  []*waiter // whose wait is over
 	chain    []*waiter // started, but not sent yet, or sent away; the first has been woken
@@ -146,6 +147,9 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 		return nil, nil, ErrAway
 	}
 	set := l.setting()
+	if r := never(a, &set); r != nil {
+		return nil, r, nil
+	}
 	l.mu.Lock()
 	w := &waiter{ask: a, arrived: time.Now(), id: rand.Uint64() | 1, ready: make(chan struct{}, 1)}
 	w.bound(ctx)
@@ -172,6 +176,24 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 		}
 	}
 	return w.grant, w.refusal, w.err
+}
+
+// never returns the refusal of what no limit will ever admit; nil where they may.
+func never(a *Ask, s *Setting) *Refusal {
+	for i, n := range a.Needs {
+		limit, ok := s.Limits(n.Place)
+		most := limit.N
+		switch {
+		case limit.Law == limiter.Bucket && limit.N > 0 && limit.Burst > 0:
+			most = limit.Burst
+		case limit.Law == limiter.Spaced && limit.N > 0:
+			most = n.Cost // it takes as many intervals
+		}
+		if ok && n.Cost > most {
+			return &Refusal{Wait: store.Wait{For: store.Never, Bind: i}, Disabled: limit.N == 0, Impossible: limit.N > 0}
+		}
+	}
+	return nil
 }
 
 // bound finds the last instant at which w may start. A wait budget includes its
@@ -250,11 +272,12 @@ func (l *Line) leave(w *waiter, ctx context.Context) error {
 	case w.err != nil:
 		l.unchain(w)
 	case w.refusal != nil:
-	case w.asking:
-		w.left = true
 	default:
-		l.remove(w)
-		l.kick()
+		w.left = true
+		if !w.asking { // else once it is known what it has got
+			l.remove(w)
+			l.kick()
+		}
 	}
 	return ctx.Err()
 }
@@ -463,6 +486,7 @@ func (l *Line) changed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.again(true, true)
+	l.lowered = true
 	l.kick()
 }
 
