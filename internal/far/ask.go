@@ -9,11 +9,12 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// How many of a class ask at once: few while they are refused, more while all
-// are granted.
+// How many of a class ask at once, and how many of all classes: few while they are
+// refused, more while all are granted.
 const (
-	least = 2
-	most  = 128
+	least     = 2
+	leastSpan = 8
+	most      = 128
 )
 
 // kick makes sure that what is due is asked for. l.mu is held.
@@ -115,7 +116,7 @@ func (l *Line) collectTakes(b *batch, s *Setting) {
 		free--
 		return free < 0
 	})
-	b.takes = b.takes[:min(len(b.takes), most)]
+	b.takes = b.takes[:min(len(b.takes), max(leastSpan, l.span))]
 	asked := map[*class]bool{}
 	for _, w := range b.takes {
 		w.asking = true
@@ -183,6 +184,7 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 	}
 	results = results[len(b.errands):]
 	refused := map[*class]bool{}
+	blocked := map[string]block{}
 	for i, w := range b.takes {
 		res := &results[i]
 		w.asking = false
@@ -198,12 +200,25 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 			l.refuse(w, refusalOf(w.ask, op, res.Wait))
 		default:
 			refused[w.class] = true
-			w.due, w.wait = res.Wait.At, res.Wait
+			w.due, w.wait = res.Wait.At, refusalOf(w.ask, &b.ops[len(b.errands)+i], res.Wait).Wait
 			w.class.due = now.Add(res.For)
+			if res.Bind >= 0 && !res.Pause && !res.Learned {
+				n := b.ops[len(b.errands)+i].Needs[res.Bind]
+				if o, ok := blocked[n.Budget]; !ok || n.Cost < o.cost {
+					blocked[n.Budget] = block{n.Cost, w.class.due, res.Wait}
+				}
+			}
 			if w.told && !w.by.IsZero() && w.class.due.After(w.by) {
 				l.check = true
 			}
 		}
+	}
+	l.block(blocked)
+	switch {
+	case len(blocked) > 0:
+		l.span = leastSpan
+	case len(b.takes) > 0:
+		l.span = min(most, 4*max(leastSpan, l.span))
 	}
 	for _, w := range b.takes {
 		if c := w.class; refused[c] {
@@ -215,6 +230,31 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 	l.settle(s)
 	if b.forecast != nil {
 		l.decide(b, results[len(b.takes)].Waits, s, now)
+	}
+}
+
+// A block is what a refusal says of one budget: so many units, or more, do not fit
+// before an instant, whoever asks.
+type block struct {
+	cost  int64
+	until time.Time
+	wait  store.Wait
+}
+
+// block spares those the question who need what has just been refused to others.
+func (l *Line) block(blocked map[string]block) {
+	if len(blocked) == 0 {
+		return
+	}
+	for _, c := range l.classes {
+		w := c.queue.Front().Value.(*waiter)
+		for i, n := range w.ask.Needs {
+			if b, ok := blocked[n.Budget]; ok && n.Cost >= b.cost && c.due.Before(b.until) {
+				c.due = b.until
+				w.due, w.wait = b.wait.At, b.wait
+				w.wait.Bind = i
+			}
+		}
 	}
 }
 

@@ -81,6 +81,7 @@ type Line struct {
 	joined   int    // of order, how many have been told to wait
 	inFlight int
 	check    bool      // somebody may no longer start in time
+	span     int       // how many of all classes ask at once
 	lowered  bool      // some may never start now
 	errands  []*errand // to be done besides
 	overdue  []*waiter // whose wait is over
