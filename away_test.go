@@ -369,3 +369,40 @@ func TestS17_StrictOverTwoProcesses(t *testing.T) {
 		})
 	})
 }
+
+// A listening store writes down all that it is told, and all that it keeps.
+type listening struct {
+	store.Memory
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+func (l *listening) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+	results, err := l.Memory.Do(ctx, ops)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range ops {
+		fmt.Fprintf(&l.text, "%+v %+v %+v %+v\n", ops[i], ops[i].Pause, ops[i].Learn, results)
+	}
+	return results, err
+}
+
+func TestS13_AStoreHearsNoKeys(t *testing.T) {
+	const secretKey = "sk-live-4242"
+	var l listening
+	p := rules(keyed(limiter.PerMinute(3)))
+	playConfig(t, overStore(&l, nil, p), func(s *scene) {
+		s.base.answer = says(429, "", "Retry-After: 5", "X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 3", "X-RateLimit-Reset: 30")
+		s.sendAll(key(secretKey), "A", "B")
+		q, err := s.Quota("api.test", "key", secretKey)
+		if err != nil {
+			s.Fatal(err)
+		}
+		q.Spend(1)
+		s.Snapshot()
+		s.wantStarts("A@0s B@5s")
+		if text := l.text.String(); strings.Contains(text, secretKey) || !strings.Contains(text, "rule%20key/") {
+			s.Errorf("the store has heard\n%s", text)
+		}
+	})
+}

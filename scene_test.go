@@ -108,12 +108,6 @@ func playConfig(t *testing.T, cfg headway.Config, f func(s *scene)) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, func(t *testing.T) {
-		if openStore != nil && cfg.Store == nil {
-			cfg.Store = openStore(t)
-			if cfg.Secret == nil {
-				cfg.Secret = []byte("of the scenes")
-			}
-		}
 		s := &scene{T: t, base: &base{epoch: time.Now()}}
 		s.Transport = newTransport(t, s.base, cfg)
 		f(s)
@@ -123,6 +117,12 @@ func playConfig(t *testing.T, cfg headway.Config, f func(s *scene)) {
 
 func newTransport(t testing.TB, base http.RoundTripper, cfg headway.Config) *headway.Transport {
 	t.Helper()
+	if openStore != nil && cfg.Store == nil {
+		cfg.Store = openStore(t)
+		if cfg.Secret == nil {
+			cfg.Secret = []byte("of the scenes")
+		}
+	}
 	tr, err := headway.NewTransport(base, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ func TestStore(t *testing.T, newStore func(t testing.TB, now func() time.Time) s
 	}
 	for name, check := range map[string]func(*bench){
 		"laws":        checkLaws,
+		"statements":  checkStatements,
 		"all or none": checkAllOrNone,
 		"in order":    checkInOrder,
 		"apart":       checkApart,
@@ -271,6 +272,15 @@ func checkAtOnce(b *bench) {
 // checkLease lets a process go with a unit in flight, and another renew it.
 func checkLease(b *bench) {
 	strict := limiter.Limit{N: 1, Per: time.Minute, Strict: true}
+	gone := takeOf(need("gone", strict, 1))
+	if res := b.do(gone)[0]; !res.OK || !res.Strict {
+		b.Fatalf("got %+v, want it granted, and to be answered", res)
+	}
+	b.pass(store.Lease + time.Minute)
+	if res := b.do(gone)[0]; !res.OK {
+		b.Errorf("one period after the lease of one that nobody renewed: got %+v, want it granted", res)
+	}
+
 	op := takeOf(need("b", strict, 1))
 	if res := b.do(op)[0]; !res.OK || !res.Strict {
 		b.Fatalf("got %+v, want it granted, and to be answered", res)
@@ -328,5 +338,100 @@ func checkForgets(b *bench) {
 	}
 	if res := b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: spent.Needs})[0]; res.Remaining[0] != -6 {
 		b.Errorf("the one in debt has %d left, want -6", res.Remaining[0])
+	}
+}
+
+// checkStatements counts the laws once more, by the words of their promises.
+func checkStatements(b *bench) {
+	left := func(n store.Need) int64 {
+		return b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: []store.Need{n}})[0].Remaining[0]
+	}
+	allow := func(n store.Need) bool { return b.do(takeOf(n))[0].OK }
+	spend := func(n store.Need) { b.do(store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{n}}) }
+
+	// S20 to S23: a bucket of 100, 10 a second.
+	bucket := limiter.Limit{N: 10, Per: time.Second, Law: limiter.Bucket, Burst: 100}
+	for _, step := range []struct {
+		later time.Duration
+		cost  int64
+		ok    bool
+		left  int64
+	}{
+		{0, 1, true, 99},
+		{0, 5, true, 94},
+		{0, 91, true, 3},
+		{0, 5, false, 3},
+		{0, 3, true, 0},
+		{3 * time.Second, 0, true, 30},
+		{6500 * time.Millisecond, 0, true, 95},
+		{time.Second, 0, true, 100}, // not 105
+		{0, 101, false, 100},
+		{0, 99, true, 1},
+		{0, 1, true, 0},
+		{0, 1, false, 0},
+	} {
+		b.pass(step.later)
+		n := need("bucket", bucket, step.cost)
+		if ok := allow(n); ok != step.ok || left(n) != step.left {
+			b.Errorf("bucket: %+v: granted %v, %d left", step, ok, left(n))
+		}
+	}
+
+	// S24: sliding, 80 in the window before, 40 s into this one.
+	for used, want := range map[int64]bool{50: true, 74: false} {
+		sliding := limiter.Limit{N: 100, Per: time.Minute, Law: limiter.Sliding}
+		name := "sliding" + strconv.FormatInt(used, 10)
+		spend(need(name, sliding, 80))
+		b.pass(time.Minute)
+		spend(need(name, sliding, used))
+		b.pass(40 * time.Second)
+		if got := allow(need(name, sliding, 1)); got != want {
+			b.Errorf("sliding with %d in this window: granted %v, want %v", used, got, want)
+		}
+	}
+
+	// S25: across the border of a minute, 20 of 10 under Calendar alone.
+	for i, tc := range []struct {
+		limit limiter.Limit
+		want  int
+	}{
+		{limiter.PerMinute(10), 10},
+		{limiter.Limit{N: 10, Per: time.Minute, Law: limiter.Sliding}, 10},
+		{limiter.Limit{N: 10, Law: limiter.Calendar, Unit: limiter.Minute}, 20},
+	} {
+		now := b.now()
+		b.pass(now.Truncate(time.Minute).Add(119 * time.Second).Sub(now))
+		got := 0
+		for range 4 {
+			for allow(need("border"+strconv.Itoa(i), tc.limit, 1)) {
+				got++
+			}
+			b.pass(time.Second / 2)
+		}
+		if got != tc.want {
+			b.Errorf("%v: %d starts in 2 s around the border, want %d", tc.limit, got, tc.want)
+		}
+	}
+
+	// S26: spaced, ten at once are told 1 s apart.
+	var asks []store.Op
+	for range 10 {
+		op := takeOf(need("spaced", limiter.Every(time.Second), 1))
+		op.Line = 1
+		asks = append(asks, op)
+	}
+	for i, w := range b.do(store.Op{Kind: store.OpForecast, Group: "g", Asks: asks})[0].Waits {
+		if w.For != time.Duration(i)*time.Second {
+			b.Errorf("spaced: number %d is told %v, want %v", i, w.For, time.Duration(i)*time.Second)
+		}
+	}
+
+	// S28: zero, and more than can ever be.
+	for name, n := range map[string]store.Need{
+		"zero": need("zero", limiter.PerSecond(0), 1), "impossible": need("small", limiter.PerSecond(2), 3),
+	} {
+		if res := b.do(takeOf(n))[0]; res.OK || res.For != store.Never {
+			b.Errorf("%s: got %+v, want it refused for ever", name, res)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"container/heap"
+	"slices"
 
 	"github.com/headway-go/headway/internal/law"
 )
@@ -44,17 +45,15 @@ func (t *tx) forecast(asks []Op) []Wait {
 		}
 		at, _, bind := earliest(all, c.at, c.at)
 		if bind >= 0 {
-			c.bind, c.bound = bind, true
+			c.by = all[bind].state()
 		}
 		if at > c.at && at != law.Never {
 			c.at = at
 			heap.Push(&due, c)
 			continue
 		}
-		if !c.bound {
-			c.bind = -1
-		}
-		waits[c.i] = t.wait(all, at, false, c.bind)
+		bind = slices.IndexFunc(all, func(h hold) bool { return h.state() == c.by })
+		waits[c.i] = t.wait(all, at, false, bind)
 		if at != law.Never {
 			for i := range all {
 				h := &all[i]
@@ -64,7 +63,7 @@ func (t *tx) forecast(asks []Op) []Wait {
 				}
 			}
 		}
-		waits[c.i].AtLeast = waits[c.i].For > 0 && waits[c.i].For != Never && c.bind >= 0 && all[c.bind].row != nil && loose[all[c.bind].row]
+		waits[c.i].AtLeast = waits[c.i].For > 0 && waits[c.i].For != Never && bind >= 0 && all[bind].row != nil && loose[all[bind].row]
 		if line := op.Line; line != 0 {
 			if next[line] = next[line][1:]; len(next[line]) > 0 {
 				from := max(t.now, at)
@@ -72,7 +71,11 @@ func (t *tx) forecast(asks []Op) []Wait {
 					from = c.at
 				}
 				// What held this one up holds the next one up too.
-				heap.Push(&due, candidate{at: from, i: next[line][0], bind: c.bind, bound: c.bound && from > t.now})
+				after := candidate{at: from, i: next[line][0]}
+				if from > t.now {
+					after.by = c.by
+				}
+				heap.Push(&due, after)
 			}
 		}
 	}
@@ -84,10 +87,9 @@ func (t *tx) forecast(asks []Op) []Wait {
 
 // A candidate is an ask that starts no earlier than at.
 type candidate struct {
-	at    Instant
-	i     int
-	bind  int
-	bound bool
+	at Instant
+	i  int
+	by law.State // what has decided so far; nil: nothing
 }
 
 // A queue is candidates by time, and then by order of arrival.

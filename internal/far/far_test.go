@@ -217,3 +217,37 @@ func noneCouldStart(t *testing.T, l *Line, s store.Store, slots int) {
 		}
 	}
 }
+
+// Those with different needs who are due at one instant ask in order of arrival.
+func TestS6_FirstComeAsksFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Client{Store: new(store.Memory), Max: 100, Tell: func(err error) { t.Errorf("the store is away: %v", err) }}
+		l := c.Line(nil, "g", func() Setting {
+			return Setting{Limits: func(place int) (limiter.Limit, bool) {
+				return limiter.Limit{N: 1, Per: time.Second}, true
+			}}
+		})
+		var all sync.WaitGroup
+		var got []string
+		for i := range 6 {
+			own := strconv.Itoa(i)
+			all.Go(func() {
+				a := &Ask{MaxWait: -1, Needs: []Need{{"own" + own, 1, 1}, {"shared", 0, 1}}}
+				g, refused, err := l.Enter(context.Background(), a)
+				if err != nil || refused != nil {
+					t.Error(err, refused)
+					return
+				}
+				got = append(got, own)
+				l.Sent(g)
+				l.Answered(g)
+			})
+			synctest.Wait()
+		}
+		begin := time.Now()
+		all.Wait()
+		if want := []string{"0", "1", "2", "3", "4", "5"}; !slices.Equal(got, want) || time.Since(begin) != 5*time.Second {
+			t.Errorf("got %v in %v, want %v in 5s", got, time.Since(begin), want)
+		}
+	})
+}

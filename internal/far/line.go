@@ -126,7 +126,6 @@ type waiter struct {
 	full       bool          // there is no place for it to wait
 	asking     bool          // it is in the batch that is out
 	left       bool          // its context has ended meanwhile
-	over       bool          // its wait is
 	timer      *time.Timer
 	grant      *Grant
 	refusal    *Refusal
