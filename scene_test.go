@@ -35,8 +35,9 @@ type base struct {
 	epoch time.Time // when the first second of the log begins
 	quiet bool      // nothing is written down
 
-	mu  sync.Mutex // guards following fields
-	log []string   // "name@start"
+	mu      sync.Mutex // guards following fields
+	counted int        // beginnings and ends of answers
+	log     []string   // "name@start"
 }
 
 func (b *base) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -57,9 +58,19 @@ func (b *base) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if b.answer != nil {
+		// An answer that ends before another begins happens before it, whatever way
+		// the requests came.
+		b.count()
+		defer b.count()
 		return b.answer(req)
 	}
 	return ok(req), nil
+}
+
+func (b *base) count() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counted++
 }
 
 // starts returns the starts so far, "name@start" each.

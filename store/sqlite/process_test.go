@@ -142,6 +142,8 @@ func TestFourProcessesOnOneFile(t *testing.T) {
 			t.Errorf("a process ended with %v", err)
 		}
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	slices.SortFunc(arrivals, time.Time.Compare)
 	for i := range arrivals {
 		if j := i + herdLimit; j < len(arrivals) && arrivals[j].Sub(arrivals[i]) < time.Second {
