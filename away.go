@@ -24,14 +24,19 @@ func (t *Transport) openStore(cfg Config) {
 	s.local.table.max = t.table.max
 	s.local.config.Store(compile(cfg.Policies, nil, true))
 	s.client.Store, s.client.Max = cfg.Store, t.table.max
-	s.client.Tell = func(err error) {
+	t.store = s
+}
+
+// tellNews tells the observer, in the goroutine of a request, that the store is
+// away or back.
+func (t *Transport) tellNews(ctx context.Context) {
+	for _, err := range t.store.client.News() {
 		e := Event{Kind: EventStoreDown, Err: err}
 		if err == nil {
 			e.Kind = EventStoreUp
 		}
-		t.observe(context.Background(), e)
+		t.observe(ctx, e)
 	}
-	t.store = s
 }
 
 // set obeys SetPolicies.

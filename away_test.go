@@ -406,3 +406,28 @@ func TestS13_AStoreHearsNoKeys(t *testing.T) {
 		}
 	})
 }
+
+func TestStoreDownMistakes(t *testing.T) {
+	p := limits(limiter.PerSecond(1))
+	p[0].StoreDown, p[0].StoreShare = headway.StoreDownAdmit+1, 1.5
+	_, err := headway.NewTransport(nil, headway.Config{Policies: p})
+	if err == nil || !strings.Contains(err.Error(), "StoreDown = 3") || !strings.Contains(err.Error(), "StoreShare = 1.5") {
+		t.Errorf("got %v, want both mistakes", err)
+	}
+}
+
+// A store is somebody else's code: its panic is an error, not the program's end.
+type panickingStore struct{ store.Memory }
+
+func (*panickingStore) Do(context.Context, []store.Op) ([]store.Result, error) { panic("oops") }
+
+func TestC87_StorePanics(t *testing.T) {
+	p := limits(limiter.PerSecond(1))
+	p[0].StoreDown = headway.StoreDownRefuse
+	playConfig(t, overStore(&panickingStore{}, nil, p), func(s *scene) {
+		var e *headway.ThrottledError
+		if a := s.send("A", ask{}); !errors.As(a.err, &e) || !strings.Contains(e.Error(), "oops") {
+			s.Errorf("got %v, want it refused, and told of the panic", a.err)
+		}
+	})
+}

@@ -108,7 +108,9 @@ func (v *visit) enterFar(ctx context.Context, maxWait time.Duration, noSlot bool
 	v.openFar()
 	f := v.far
 	f.ask.MaxWait, f.ask.NoSlot = maxWait, noSlot
+	v.t.tellNews(ctx)
 	grant, refusal, err := f.line.Enter(ctx, &f.ask)
+	v.t.tellNews(ctx)
 	switch {
 	case err != nil:
 		f.away = err == errAway
@@ -273,7 +275,8 @@ func (v *visit) delayFar(noSlot bool) *line.Refusal {
 	return v.farRefusal(r)
 }
 
-// A farNeed is a budget in the store, as an operation takes it.
+// need returns n units of a budget, as an operation takes them, and whether there
+// is a limit for it any more.
 func (s *farStore) need(ss *sites, name string, place int, n int64) ([]store.Need, bool) {
 	limit, ok := ss.farSetting().Limits(place)
 	return []store.Need{{Budget: name, Limit: limit, Cost: n}}, ok
@@ -311,6 +314,8 @@ func (s *farStore) status(t *Transport, p *policy) (list []HostStatus) {
 				h.Rules[i].Remaining = res.Remaining[i]
 			}
 			h.hearFar(res.Heard, op.Needs)
+		} else {
+			h.Rules = nil
 		}
 		l.Done()
 		list = append(list, h)

@@ -48,9 +48,10 @@ const (
 	// new host or key shares its policy's overflow entry.
 	EventOverflow
 	// EventStoreDown: the store could not be asked; until EventStoreUp each
-	// policy's StoreDown decides. Err says why.
+	// policy's StoreDown decides. Err says why. Policy and Host are empty, and a
+	// request that came upon it tells.
 	EventStoreDown
-	// EventStoreUp: the store answers again.
+	// EventStoreUp: the store answers again. The next request tells.
 	EventStoreUp
 )
 

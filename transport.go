@@ -37,8 +37,8 @@ type Config struct {
 
 // A Transport is an http.RoundTripper that lets requests wait their turn, each
 // under the policy of its host, and hands them to a base transport unchanged.
-// It never retries. Any number of goroutines may use it. It starts no goroutine
-// and needs no closing.
+// It never retries. Any number of goroutines may use it. It starts no goroutine,
+// but while it asks a Config.Store, and needs no closing.
 type Transport struct {
 	base     http.RoundTripper
 	observer Observer

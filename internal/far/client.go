@@ -7,6 +7,7 @@ package far
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,16 +23,16 @@ const Timeout = 2 * time.Second
 // back.
 type Client struct {
 	Store store.Store
-	// Tell hears that the store is away, or back where err is nil. No lock is held.
-	Tell func(err error)
 	// Max bounds how many lines and names are remembered for pages.
 	Max int
 
-	names atomic.Int64 // of all lines
+	names   atomic.Int64 // of all lines
+	hasNews atomic.Bool  // there may be news
 
 	mu      sync.Mutex // guards following fields
 	lines   map[lineKey]*Line
-	away    error // why; nil: it is there
+	away    error   // why; nil: it is there
+	news    []error // for News
 	probing bool
 	probeAt time.Time     // no question before
 	backoff time.Duration // from one to the next
@@ -65,29 +66,45 @@ func (c *Client) probe() {
 	c.probing = false
 	if err == nil {
 		c.away = nil
+		c.toldLocked(nil)
 	} else {
 		c.away = err
 		c.backoff = min(2*c.backoff, mostBackoff)
 		c.probeAt = time.Now().Add(c.backoff)
 	}
 	c.mu.Unlock()
-	if err == nil {
-		c.Tell(nil)
+}
+
+// toldLocked keeps what News returns.
+func (c *Client) toldLocked(err error) {
+	c.news = append(c.news, err)
+	c.hasNews.Store(true)
+}
+
+// News returns once, and to one caller, that the store is away, and why, or back,
+// which is nil.
+func (c *Client) News() []error {
+	if !c.hasNews.Load() {
+		return nil
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	news := c.news
+	c.news = nil
+	c.hasNews.Store(false)
+	return news
 }
 
 // failed notes that the store is away.
 func (c *Client) failed(err error) {
 	c.mu.Lock()
-	news := c.away == nil
-	if news {
-		c.away, c.backoff = err, leastBackoff
-		c.probeAt = time.Now().Add(c.backoff)
+	defer c.mu.Unlock()
+	if c.away != nil {
+		return
 	}
-	c.mu.Unlock()
-	if news {
-		c.Tell(err)
-	}
+	c.away, c.backoff = err, leastBackoff
+	c.probeAt = time.Now().Add(c.backoff)
+	c.toldLocked(err)
 }
 
 // do asks the store, for no longer than Timeout even where it does not heed its
@@ -103,7 +120,7 @@ func (c *Client) do(ops []store.Op) ([]store.Result, error) {
 	gone := make(chan struct{})
 	go func() {
 		var r reply
-		r.results, r.err = c.Store.Do(ctx, ops)
+		r.results, r.err = c.ask(ctx, ops)
 		if r.err == nil && len(r.results) != len(ops) {
 			r.err = errors.New("the store has answered other questions than were asked")
 		}
@@ -124,6 +141,17 @@ func (c *Client) do(ops []store.Op) ([]store.Result, error) {
 	}
 }
 
+// ask is the store's Do; a panic in it must not end the program, since this is no
+// goroutine of the caller's.
+func (c *Client) ask(ctx context.Context, ops []store.Op) (results []store.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the store has panicked: %v", p)
+		}
+	}()
+	return c.Store.Do(ctx, ops)
+}
+
 // giveBack gives back what was granted to those who no longer wait for it.
 func (c *Client) giveBack(ops []store.Op, results []store.Result) {
 	var back []store.Op
@@ -135,7 +163,7 @@ func (c *Client) giveBack(ops []store.Op, results []store.Result) {
 	if len(back) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 		defer cancel()
-		c.Store.Do(ctx, back) // nobody is left to hear of an error; the units come back by their laws
+		c.ask(ctx, back) // nobody is left to hear of an error; the units come back by their laws
 	}
 }
 

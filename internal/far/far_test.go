@@ -66,7 +66,7 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 	var clients [2]Client
 	var lines [2]*Line
 	for i := range clients {
-		clients[i] = Client{Store: &budgets, Max: 100, Tell: func(err error) { t.Errorf("the store is away: %v", err) }}
+		clients[i] = Client{Store: &budgets, Max: 100}
 		lines[i] = clients[i].Line(nil, "g", setting)
 	}
 	var all sync.WaitGroup
@@ -166,6 +166,11 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 			t.Errorf("%d waiting and %d in flight are left", waiting, inFlight)
 		}
 	}
+	for i := range clients {
+		if err := clients[i].Why(); err != nil {
+			t.Errorf("the store is away: %v", err)
+		}
+	}
 	latest := map[string]int{}
 	for i, s := range starts {
 		if s.seq >= 0 && s.seq < latest[s.key] {
@@ -221,7 +226,7 @@ func noneCouldStart(t *testing.T, l *Line, s store.Store, slots int) {
 // Those with different needs who are due at one instant ask in order of arrival.
 func TestS6_FirstComeAsksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := Client{Store: new(store.Memory), Max: 100, Tell: func(err error) { t.Errorf("the store is away: %v", err) }}
+		c := Client{Store: new(store.Memory), Max: 100}
 		l := c.Line(nil, "g", func() Setting {
 			return Setting{Limits: func(place int) (limiter.Limit, bool) {
 				return limiter.Limit{N: 1, Per: time.Second}, true

@@ -249,6 +249,9 @@ func (s *Store) Do(ctx context.Context, ops []store.Op) (results []store.Result,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil { // the wait for others took that long
+		return nil, err
+	}
 	err = s.in(ctx, func(f *file) error {
 		now := s.cfg.Now()
 		if results, err = store.Run(now, rows{f}, ops); err != nil {
