@@ -431,3 +431,24 @@ func TestC87_StorePanics(t *testing.T) {
 		}
 	})
 }
+
+// Who gives up while the store is asked does not hold up those who come later.
+func TestC87_GivesUpWhileItHangs(t *testing.T) {
+	disk := &shaky{}
+	playConfig(t, overStore(disk, nil, limits(limiter.PerMinute(8))), func(s *scene) {
+		disk.set(func(d *shaky) { d.hangs = true })
+		a := s.send("A", ask{})
+		s.send("B", ask{})
+		s.until(time.Second)
+		a.cancel()
+		s.until(3 * time.Second)
+		disk.set(func(d *shaky) { d.hangs = false })
+		s.send("C", ask{})
+		s.until(4 * time.Second)
+		s.sendAll(ask{}, "D", "E")
+		s.wantStarts("B@2s C@3s D@4s E@4s")
+		if a.err != context.Canceled || a.after != time.Second {
+			s.Errorf("A: got %v after %v, want %v after 1s", a.err, a.after, context.Canceled)
+		}
+	})
+}

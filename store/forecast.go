@@ -11,7 +11,7 @@ import (
 // those of one line in order. What depends on an answer is as if that came at
 // once.
 func (t *tx) forecast(asks []Op) []Wait {
-	s := &tx{now: t.now, rows: t.rows, seen: map[name]*row{}, sim: true}
+	s := &tx{now: t.now, rows: t.rows, seen: map[name]*row{}}
 	loose := map[*row]bool{} // something depends on an answer
 	for key, r := range t.seen {
 		s.seen[key] = r.clone()

@@ -48,7 +48,6 @@ type tx struct {
 	rows  Rows
 	seen  map[name]*row
 	order []name // of seen
-	sim   bool   // a forecast: nothing is written, and answers come at once
 	err   error
 }
 
@@ -125,6 +124,11 @@ func (t *tx) holds(op *Op) (all []hold) {
 			all = append(all, hold{heard: &r.heard[j], need: i, cost: n.Cost})
 		}
 	}
+	return t.earHolds(op, all)
+}
+
+// earHolds adds what the ears of an operation hold.
+func (t *tx) earHolds(op *Op, all []hold) []hold {
 	for _, ear := range op.Ears {
 		r := t.row(op.Group, ear)
 		for j := range r.heard {
@@ -269,9 +273,6 @@ func (t *tx) take(op *Op, res *Result) {
 			h.row.flights = append(h.row.flights, flight{op.ID, t.now + int64(Lease), h.cost})
 		}
 	}
-	if t.sim {
-		return
-	}
 	t.touch(op)
 	res.OK, res.Remaining, res.Bind = true, t.remaining(op), -1
 }
@@ -279,21 +280,19 @@ func (t *tx) take(op *Op, res *Result) {
 func (t *tx) give(op *Op) {
 	for i := range op.Needs {
 		n := &op.Needs[i]
-		r := t.budget(op.Group, n)
-		if j := r.flight(op.ID); j >= 0 && op.ID != 0 {
+		r := t.row(op.Group, n.Budget) // under whatever limit it is by now
+		if j := r.flight(op.ID); j >= 0 {
 			r.state.Give(n.Taken, n.Cost, true)
 			r.flights = slices.Delete(r.flights, j, j+1)
-		} else {
+		} else if r.state != nil {
 			r.state.Give(n.Taken, n.Cost, false)
 		}
 		for j := range r.heard {
 			r.heard[j].state().Give(n.Taken, n.Cost, false)
 		}
 	}
-	for _, h := range t.holds(op) {
-		if h.need < 0 {
-			h.heard.state().Give(op.Taken, 1, false)
-		}
+	for _, h := range t.earHolds(op, nil) {
+		h.heard.state().Give(op.Taken, 1, false)
 	}
 	t.touch(op)
 }

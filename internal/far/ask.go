@@ -73,12 +73,16 @@ func (l *Line) collect(s *Setting) (b batch) {
 	for _, e := range b.errands {
 		b.ops = append(b.ops, e.build(s))
 	}
-	if l.check && !l.looked {
+	if l.check && !l.looked { // by turns, where both are due
 		l.collectForecast(&b, s)
 	}
-	if l.looked = b.forecast != nil; !l.looked {
+	if b.forecast == nil {
 		l.collectTakes(&b, s)
 	}
+	if len(b.ops) == 0 && l.check {
+		l.collectForecast(&b, s)
+	}
+	l.looked = b.forecast != nil
 	return b
 }
 
@@ -162,9 +166,10 @@ func (l *Line) fail(b batch, err error) {
 	for e := l.order.Front(); e != nil; {
 		w := e.Value.(*waiter)
 		e = e.Next()
-		l.remove(w)
-		w.err = ErrAway
-		l.wake(w)
+		if l.remove(w); !w.left {
+			w.err = ErrAway
+			l.wake(w)
+		}
 	}
 }
 

@@ -171,9 +171,8 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 			l.mu.Unlock()
 		}
 	case <-ctx.Done():
-		if err := l.leave(w, ctx); err != nil {
-			return nil, nil, err
-		}
+		l.leave(w)
+		return nil, nil, ctx.Err()
 	}
 	return w.grant, w.refusal, w.err
 }
@@ -209,7 +208,9 @@ func (w *waiter) bound(ctx context.Context) {
 	}
 }
 
-func (l *Line) classOf(a *Ask, s *Setting) *class {
+// classKey tells classes apart. Who takes no slot must not stand behind those who
+// wait for one.
+func (l *Line) classKey(a *Ask, s *Setting) string {
 	var b strings.Builder
 	if a.NoSlot && l.slots(s) {
 		b.WriteByte('!')
@@ -222,7 +223,11 @@ func (l *Line) classOf(a *Ask, s *Setting) *class {
 		b.WriteString("\n@")
 		b.WriteString(e)
 	}
-	key := b.String()
+	return b.String()
+}
+
+func (l *Line) classOf(a *Ask, s *Setting) *class {
+	key := l.classKey(a, s)
 	c := l.classes[key]
 	if c == nil {
 		l.lines++
@@ -260,9 +265,8 @@ func (l *Line) settle(s *Setting) {
 	})
 }
 
-// leave takes w out of the line. It returns the context's error unless w has
-// been refused at this very instant.
-func (l *Line) leave(w *waiter, ctx context.Context) error {
+// leave takes w out of the line, or gives back what it has got.
+func (l *Line) leave(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -279,7 +283,6 @@ func (l *Line) leave(w *waiter, ctx context.Context) error {
 			l.kick()
 		}
 	}
-	return ctx.Err()
 }
 
 // remove takes w out of the line and its class. When it was the first, the next
@@ -297,14 +300,12 @@ func (l *Line) remove(w *waiter) {
 	}
 	if c.queue.Len() == 0 {
 		delete(l.classes, c.key)
-	} else if next := c.queue.Front().Value.(*waiter); first && !sameNeeds(next.ask.Needs, w.ask.Needs) {
+	} else if next := c.queue.Front().Value.(*waiter); first && !slices.Equal(next.ask.Needs, w.ask.Needs) {
 		c.due = time.Time{}
 	} else if first {
 		next.due, next.wait = w.due, w.wait
 	}
 }
-
-func sameNeeds(a, b []Need) bool { return slices.Equal(a, b) }
 
 // Release gives back an in-flight slot.
 func (l *Line) Release() {
@@ -445,7 +446,7 @@ func (l *Line) Delay(a *Ask) (*Refusal, error) {
 	res, err := l.run1(&errand{build: func(s *Setting) store.Op {
 		set = *s
 		last := &waiter{ask: a, class: &class{line: math.MaxUint64}}
-		if c := l.classes[l.keyOf(a, s)]; c != nil {
+		if c := l.classes[l.classKey(a, s)]; c != nil {
 			last.class = c
 		}
 		asks = append(l.asks(s), l.op(last, s))
@@ -462,16 +463,6 @@ func (l *Line) Delay(a *Ask) (*Refusal, error) {
 		return nil, nil
 	}
 	return r, nil
-}
-
-// keyOf is the key of classOf.
-func (l *Line) keyOf(a *Ask, s *Setting) string {
-	for key, c := range l.classes {
-		if w := c.queue.Front().Value.(*waiter); w.ask.NoSlot == a.NoSlot && slices.Equal(w.ask.Ears, a.Ears) && slices.EqualFunc(w.ask.Needs, a.Needs, func(a, b Need) bool { return a.Budget == b.Budget }) {
-			return key
-		}
-	}
-	return ""
 }
 
 // Waiting returns how many wait, and how many in-flight slots are taken.
