@@ -41,6 +41,8 @@ var (
 		"S35_more": TestS35_DeadlineThroughClient,
 		"S36":      TestS36_ContextIsOver,
 		"S37":      TestS37_CostlyIsNotOvertaken,
+		"S38":      TestS38_C56_ExactlyTheLimit,
+		"S40_more": TestS40_LineFullAt10000,
 		"S39":      TestS39_DelayConsumesNothing,
 		"S41":      TestS41_ServicesAreApart,
 		"S80":      TestEvents,
@@ -78,9 +80,11 @@ func TestAgainOverAStore(t *testing.T) {
 					opened++
 					return open(t)
 				}
-				if t.Run(name, test); opened == 0 {
-					t.Errorf("%s has not used the store", name)
-				}
+				t.Run(name, func(t *testing.T) {
+					if test(t); opened == 0 {
+						t.Error("it has not used the store")
+					}
+				})
 			}
 		})
 	}
