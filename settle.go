@@ -20,7 +20,8 @@ import (
 // The rule is named as in the policy, a Limit by its text. It must have a Cost
 // or a Settle, or be a Limit under a Call with a Cost; otherwise, and for a
 // negative cost or a response that did not come from a Transport, Settle
-// returns an error and changes nothing. So it does while Config.Store is away. resp is the response that the client
+// returns an error and changes nothing. While Config.Store is away it returns an
+// error too, and can be called again. resp is the response that the client
 // returned, not a copy. Any goroutine may settle it.
 func Settle(resp *http.Response, rule string, cost int64) error {
 	if cost < 0 {
@@ -156,7 +157,8 @@ func (s *settlement) correct(i *settleItem, cost int64) error {
 }
 
 // correctFar is correct by way of the store: one part of the correction after
-// the other, as far as they go.
+// the other, as far as they go. s.mu is held meanwhile, which only those wait for
+// who settle the same response.
 func (s *settlement) correctFar(i *settleItem, cost int64) error {
 	v := visit{t: s.t, route: route{policy: s.policy, name: s.host}}
 	name := v.budgetName(i.rule, i.key)
