@@ -39,22 +39,46 @@ func (l *Line) run() {
 			l.mu.Unlock()
 			return
 		}
+		l.batch++
+		number := l.batch
 		l.mu.Unlock()
 		err := l.client.Away()
 		var results []store.Result
 		if err == nil {
-			if results, err = l.client.do(b.ops); err != nil {
+			// A store that does not heed its context is left behind.
+			late := time.AfterFunc(Timeout, func() { l.abandon(number, b) })
+			results, err = l.client.ask(b.ops)
+			late.Stop()
+			if err != nil {
 				l.client.failed(err)
 			}
 		}
 		l.mu.Lock()
-		if err != nil {
+		switch {
+		case l.batch != number: // the others have gone on without it
+			l.mu.Unlock()
+			l.client.giveBack(b.ops, results)
+			return
+		case err != nil:
 			l.fail(b, err)
-		} else {
+		default:
 			l.apply(b, results, &set)
 		}
 		l.mu.Unlock()
 	}
+}
+
+// abandon goes on without the answer to a batch, if it is still awaited.
+func (l *Line) abandon(number uint64, b batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.batch != number || !l.running {
+		return
+	}
+	l.client.failed(errLate)
+	l.batch++
+	l.running = false
+	l.fail(b, errLate)
 }
 
 // A batch is one round trip: errands, takes, and maybe a forecast.

@@ -61,7 +61,7 @@ func (c *Client) Away() error {
 }
 
 func (c *Client) probe() {
-	_, err := c.do(nil)
+	_, err := c.ask(nil)
 	c.mu.Lock()
 	c.probing = false
 	if err == nil {
@@ -107,49 +107,21 @@ func (c *Client) failed(err error) {
 	c.toldLocked(err)
 }
 
-// do asks the store, for no longer than Timeout even where it does not heed its
-// context. What it grants too late goes back.
-func (c *Client) do(ops []store.Op) ([]store.Result, error) {
+// ask asks the store, for about as long as Timeout if it heeds its context. A
+// panic in it must not end the program, since this is no goroutine of a caller's.
+func (c *Client) ask(ops []store.Op) (results []store.Result, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	type reply struct {
-		results []store.Result
-		err     error
-	}
-	done := make(chan reply) // whoever is late finds nobody there
-	gone := make(chan struct{})
-	go func() {
-		var r reply
-		r.results, r.err = c.ask(ctx, ops)
-		if r.err == nil && len(r.results) != len(ops) {
-			r.err = errors.New("the store has answered other questions than were asked")
-		}
-		select {
-		case done <- r:
-		case <-gone:
-			if r.err == nil {
-				c.giveBack(ops, r.results)
-			}
-		}
-	}()
-	select {
-	case r := <-done:
-		return r.results, r.err
-	case <-ctx.Done():
-		close(gone)
-		return nil, errLate
-	}
-}
-
-// ask is the store's Do; a panic in it must not end the program, since this is no
-// goroutine of the caller's.
-func (c *Client) ask(ctx context.Context, ops []store.Op) (results []store.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the store has panicked: %v", p)
+			results, err = nil, fmt.Errorf("the store has panicked: %v", p)
 		}
 	}()
-	return c.Store.Do(ctx, ops)
+	results, err = c.Store.Do(ctx, ops)
+	if err == nil && len(results) != len(ops) {
+		return nil, errors.New("the store has answered other questions than were asked")
+	}
+	return results, err
 }
 
 // giveBack gives back what was granted to those who no longer wait for it.
@@ -161,9 +133,7 @@ func (c *Client) giveBack(ops []store.Op, results []store.Result) {
 		}
 	}
 	if len(back) > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), Timeout)
-		defer cancel()
-		c.ask(ctx, back) // nobody is left to hear of an error; the units come back by their laws
+		c.ask(back) // nobody is left to hear of an error; the units come back by their laws
 	}
 }
 

@@ -70,6 +70,7 @@ type Line struct {
 
 	mu       sync.Mutex      // guards following fields
 	running  bool            // a goroutine is asking
+	batch    uint64          // the number of what it asks
 	inAir    map[*Grant]bool // granted and not answered
 	budgets  map[string]bool // see Names
 	ears     map[string]bool
