@@ -32,7 +32,7 @@ test: browser
 	$(if $(ALLOC),$(GO) test -run Alloc $(ALLOC))
 	$(GO) test -run 'S32|S43|S44' . ./limiter
 	for dir in $(NESTED); do $(GO) -C $$dir test -race ./...; done
-	for dir in examples/*/; do $(GO) run ./$$dir; done
+	for dir in examples/*/; do $(GO) -C $$dir run .; done
 
 # The page is tested in a browser: Debian's, or the one that CHROMIUM names.
 browser:

@@ -26,7 +26,10 @@ type policy struct {
 	// are named by position there.
 	places map[string]int
 	specs  []*law.Spec // by place; nil where the rule is no more
-	sites  *sites      // the same for all policies that follow one another by name
+	// stored is specs where a store keeps the budgets; specs are then this process's
+	// shares, for while the store is away.
+	stored []*law.Spec
+	sites  *sites // the same for all policies that follow one another by name
 	// listens says that answers are read, by reader at hosts of no dialect.
 	listens bool
 	reader  *retryafter.Reader
@@ -36,6 +39,7 @@ type policy struct {
 type rule struct {
 	matcher
 	name    string
+	id      string // as in places
 	place   int
 	spec    law.Spec
 	isLimit bool
@@ -46,8 +50,8 @@ type rule struct {
 }
 
 // compile compiles valid policies. Those that old has by the same name take over
-// its hosts and places.
-func compile(policies []Policy, old *config) *config {
+// its hosts and places. stored says that a store keeps their budgets.
+func compile(policies []Policy, old *config, stored bool) *config {
 	c := &config{hosts: newHostTable(policies)}
 	for i := range policies {
 		p := &policy{Policy: policies[i], name: policies[i].name(), places: map[string]int{}}
@@ -70,9 +74,17 @@ func compile(policies []Policy, old *config) *config {
 		p.listens = !slices.Contains(p.Dialects, retryafter.None)
 		slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
 		p.specs = make([]*law.Spec, len(p.places))
+		if stored {
+			p.stored = make([]*law.Spec, len(p.places))
+		}
 		for i := range p.rules {
-			p.rules[i].spec = p.rules[i].spec.Shared()
-			p.specs[p.rules[i].place] = &p.rules[i].spec
+			r := &p.rules[i]
+			share := p.share(r.spec).Shared()
+			r.spec = r.spec.Shared()
+			p.specs[r.place] = &r.spec
+			if stored {
+				p.stored[r.place], p.specs[r.place] = &r.spec, &share
+			}
 		}
 		c.policies = append(c.policies, p)
 	}
@@ -85,7 +97,7 @@ func (p *policy) add(id string, r rule) {
 		place = len(p.places)
 		p.places[id] = place
 	}
-	r.place = place
+	r.id, r.place = id, place
 	p.rules = append(p.rules, r)
 }
 
@@ -148,7 +160,7 @@ func (t *Transport) SetPolicies(policies []Policy) error {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	old := t.config.Load()
-	next := compile(policies, old)
+	next := compile(policies, old, t.store != nil)
 	for _, p := range old.policies {
 		n := next.named(p.name)
 		if n != nil && n.sites != p.sites {
@@ -157,6 +169,9 @@ func (t *Transport) SetPolicies(policies []Policy) error {
 		p.sites.set(n)
 	}
 	t.config.Store(next)
+	if t.store != nil {
+		t.store.client.Changed()
+	}
 	return nil
 }
 

@@ -67,6 +67,20 @@
 // by the body; the caller still reads all of it. That waits for these bytes for a
 // second at most. Bodies of successes and streams are never read. Policy.Dialects chooses what is understood, or switches listening off.
 //
+// # Beyond one process
+//
+// With Config.Store budgets are kept outside the process: steps 3 to 6 are as
+// above, but the first of those with the same needs asks the store, which takes
+// all or nothing, or tells the exact time; it sleeps until then and asks again.
+// Those with the same needs start in order of arrival, and of all who are due the
+// first to arrive asks first. Of a later request with other needs, and of other
+// processes, nobody knows beforehand: so a told time holds if nobody else comes,
+// and a request that has a wait budget is refused when that is over. What a server
+// announces is only lowered until its reset. Config.MaxHosts bounds what is
+// remembered for Snapshot, not the store. A rule that is removed keeps its past in
+// the store, as long as that counts. Policy.StoreDown says what becomes of requests
+// while the store is away.
+//
 // # Words
 //
 // A limit is at most N units of cost per period; a request costs one unit

@@ -39,6 +39,9 @@ type ThrottledError struct {
 	// KeyDigest is the keyed digest of the key whose budget it was; empty when
 	// the rule has no key.
 	KeyDigest string
+	// Store is why Config.Store could not be asked, so that the policy's StoreDown
+	// decided; nil where the store decided, and without one.
+	Store error
 }
 
 // Error says which limit refused, whose budget it was, and when the request
@@ -54,6 +57,9 @@ func (e *ThrottledError) Error() string {
 	}
 	b.WriteString(": ")
 	b.WriteString(strings.TrimPrefix(e.Refusal.Error(), "limiter: refused: "))
+	if e.Store != nil {
+		fmt.Fprintf(&b, " (without the store: %v)", e.Store)
+	}
 	return b.String()
 }
 

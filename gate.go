@@ -61,11 +61,19 @@ func (g *gate) set(c *breaker.Config) {
 // changed is told of every change of the breaker's state. Those in line are told
 // before anybody else.
 func (g *gate) changed(c breaker.Change) {
-	g.site.line.Recheck(&g.line)
+	g.recheck()
 	kinds := [...]EventKind{breaker.Closed: EventClosed, breaker.Open: EventOpen, breaker.HalfOpen: EventHalfOpen}
 	g.t.observe(context.Background(), Event{
 		Kind: kinds[c.To], Policy: g.site.sites.name, Host: g.host, RetryAfter: c.Delay, Err: c.Err,
 	})
+}
+
+// recheck looks again at those in line before g.
+func (g *gate) recheck() {
+	g.site.line.Recheck(&g.line)
+	if g.t.store != nil {
+		g.t.store.recheck(g)
+	}
 }
 
 func (g *gate) state() breaker.State {

@@ -115,7 +115,7 @@ func (s *site) setGates(p *policy) {
 	}
 	for _, g := range s.allGates() {
 		g.set(c)
-		s.line.Recheck(&g.line)
+		g.recheck()
 	}
 }
 

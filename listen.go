@@ -85,7 +85,7 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 		r.site.line.Arrived(r.budgets)
 	}
 	if r.gate != nil {
-		t.record(r, r.site, &p, r.policy.result(req, resp, err, &s))
+		t.record(r, r.site, r.gate, &p, r.policy.result(req, resp, err, &s))
 	}
 	over = true
 	return resp, err
@@ -147,7 +147,7 @@ func (v *visit) listen(ctx context.Context, resp *http.Response, s *retryafter.S
 		v.hear(ctx, resp.StatusCode, s)
 	}
 	if v.heeded && resp.StatusCode < 400 && !s.Throttled {
-		v.site.line.Succeeded(v.who, v.grant.At)
+		v.succeeded()
 	}
 }
 
@@ -179,6 +179,10 @@ func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p l
 	p.Source, p.Status, p.Started = s.Dialect, status, v.grant.At
 	for _, c := range v.claims.all() {
 		p.Limits = append(p.Limits, c.rule.spec)
+	}
+	if v.far != nil {
+		v.pauseFar(ctx, s, &p, e)
+		return
 	}
 	err := v.retry(ctx, func() (err error) {
 		e.Rule, e.KeyDigest = "", ""
@@ -245,6 +249,10 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 		Cut: l.HasReset && l.Reset > v.policy.maxPause(),
 	}
 	key := line.LearnedKey{Name: l.Name, Window: l.Window}
+	if v.far != nil {
+		v.learnFar(ctx, key, dialect, said, v.ruleOf(l), e)
+		return
+	}
 	err := v.retry(ctx, func() (err error) {
 		var s line.Scope
 		own := int64(1)
@@ -339,9 +347,4 @@ func (r *rule) isNamed(l *retryafter.LimitSignal) bool {
 // rule's.
 func (r *rule) isAsLong(l *retryafter.LimitSignal) bool {
 	return l.HasWindow && !l.OtherUnit && r.spec.Period() == l.Window
-}
-
-// delay is Transport.Delay for a visit whose budgets are open.
-func (v *visit) delay(noSlot bool) *line.Refusal {
-	return v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who}, v.gate.side())
 }

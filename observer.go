@@ -74,11 +74,17 @@ const (
 	EventNoKey
 	// EventSettle: what a request has cost under a rule was corrected.
 	EventSettle
+	// EventStoreDown: the store could not be asked; until EventStoreUp each
+	// policy's StoreDown decides. Err says why. Policy and Host are empty, and a
+	// request that came upon it tells.
+	EventStoreDown
+	// EventStoreUp: the store answers again. The next request tells.
+	EventStoreUp
 )
 
 var eventKinds = [...]string{
 	"", "start", "refused", "canceled", "spend", "pause", "learned", "malformed", "overflow",
-	"open_refused", "open", "half_open", "closed", "take", "no_key", "settle",
+	"open_refused", "open", "half_open", "closed", "take", "no_key", "settle", "store_down", "store_up",
 }
 
 // String returns the kind as one lower-case word.
@@ -139,6 +145,7 @@ type Event struct {
 	Drift int64
 	// Header is the malformed header's name.
 	Header string
-	// Err is the failure that opened the breaker; nil where none was given.
+	// Err is the failure that opened the breaker, nil where none was given; or why
+	// the store could not be asked.
 	Err error
 }

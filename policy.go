@@ -118,6 +118,14 @@ type Policy struct {
 	// Answer is what a refused request gets: an error, or a local response.
 	// Zero is AnswerError.
 	Answer Answer
+	// StoreDown is what becomes of requests while Config.Store cannot be asked.
+	// Zero is StoreDownLocal.
+	StoreDown StoreDown
+	// StoreShare is the part of each limit that this process may use by itself
+	// under StoreDownLocal: more than 0 and at most 1, and one over the number of
+	// processes keeps them together within the limit. N times it is rounded down,
+	// but never below 1. Zero means 1/4.
+	StoreShare float64
 }
 
 // A Rule is a limit with what it applies to and whose budget it is.
@@ -206,6 +214,25 @@ const (
 	// Only refusals are answered so: a context that ends or a key that cannot be
 	// resolved remains an error.
 	AnswerResponse
+)
+
+// StoreDown is what becomes of requests while Config.Store cannot be asked: it
+// has failed, or did not answer within 2 s. That time is spent once. From then on
+// nobody waits for the store; when requests come, one question at a time finds out
+// whether it is back, at first after 100 ms, later every 5 s.
+type StoreDown uint8
+
+const (
+	// StoreDownLocal keeps requests under the policy's limits in this process's
+	// memory, each at StoreShare of its N. What it started then, the store does not
+	// learn of when it is back. So from the moment when the store goes until one
+	// period after it is back, a limit may be exceeded by what the processes start
+	// so: StoreShare of it each, per period.
+	StoreDownLocal StoreDown = iota
+	// StoreDownRefuse refuses them, with limiter.ReasonStore.
+	StoreDownRefuse
+	// StoreDownAdmit lets them pass, without any limit.
+	StoreDownAdmit
 )
 
 // Values of MaxWait with a meaning of their own.

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 )
 
 // A Quota is the budget of one rule and key at one host, which it shares with
@@ -46,6 +48,18 @@ func (t *Transport) Quota(host, rule, key string) (*Quota, error) {
 	return q, nil
 }
 
+// OpenQuota returns the budget of a rule at a host without a Transport: for a
+// program that uses the same service by other means. With the Store, the Secret
+// and the policies of programs that have a Transport, it shares their budgets.
+// Close the store when the quota is no longer used; the Quota needs no closing.
+func OpenQuota(cfg Config, host, rule, key string) (*Quota, error) {
+	t, err := NewTransport(nil, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return t.Quota(host, rule, key)
+}
+
 // String returns the rule, the host and the key's digest.
 func (q *Quota) String() string {
 	return fmt.Sprintf("quota of rule %q at %s for %q", q.rule, q.host, q.t.digestOf(q.key))
@@ -74,19 +88,16 @@ func (q *Quota) visit(n int64) *visit {
 
 // Spend counts n units as used now, by traffic that did not go through the
 // Transport. It does not wait, and may overdraw: the debt delays what comes
-// next. A negative n gives back the oldest units that still count.
+// next. A negative n gives back the oldest units that still count. With a
+// Config.Store it returns when the store has it; while that is away, what is spent
+// counts in this process alone.
 func (q *Quota) Spend(n int64) {
 	v := q.visit(n)
 	if v == nil || n == 0 {
 		return
 	}
-	for done := false; !done; {
-		v.open(context.Background())
-		_, done = v.site.line.Spend(n, v.claims.few[0].budget)
-	}
-	v.tell(context.Background(), Event{
-		Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Remaining: v.site.line.Remaining(v.claims.few[0].budget),
-	})
+	ctx := context.Background()
+	v.tell(ctx, Event{Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Remaining: v.spend(ctx, n)})
 }
 
 // Wait takes n units as soon as its turn comes, in the same line as the requests
@@ -101,8 +112,11 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	if v == nil {
 		return ctx.Err()
 	}
+	defer v.endFar()
 	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, CallFrom(ctx))), true)
 	switch {
+	case err == errAway:
+		return v.refusedAway(ctx)
 	case err != nil:
 		v.tell(ctx, Event{Kind: EventCanceled, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Wait: v.grant.Waited})
 		return err
@@ -110,7 +124,7 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 		return v.refused(ctx, refusal)
 	}
 	defer v.finish()
-	v.site.line.Sent(&v.grant)
+	v.handOver()
 	v.tellStart(ctx)
 	v.sent = true
 	return nil
@@ -122,8 +136,7 @@ func (q *Quota) Remaining() int64 {
 	if v == nil {
 		return law.Unlimited
 	}
-	v.open(context.Background())
-	return v.site.line.Remaining(v.claims.few[0].budget)
+	return v.left(context.Background())
 }
 
 // Delay returns how long a Wait for n units that comes now would take: zero if
@@ -137,9 +150,44 @@ func (q *Quota) Delay(n int64) time.Duration {
 	if v == nil {
 		return 0
 	}
-	v.open(context.Background())
-	if r := v.delay(true); r != nil {
-		return r.RetryAfter
+	return v.delay(context.Background(), true)
+}
+
+// spend counts n units of the visit's only claim, and returns what is left. While
+// the store is away they count in this process.
+func (v *visit) spend(ctx context.Context, n int64) int64 {
+	c := &v.claims.few[0]
+	if v.t.store != nil {
+		res, err := v.t.store.do(v, store.OpSpend, c, n, 0)
+		if err == nil {
+			return res.Remaining[0]
+		}
 	}
-	return 0
+	l, b, _ := v.spendNear(ctx, n)
+	return l.Remaining(b)
+}
+
+// spendNear counts n units of the visit's only claim in memory. Its budget may be
+// forgotten meanwhile, and then the debt has to find the successor.
+func (v *visit) spendNear(ctx context.Context, n int64) (l *line.Line, b *line.Budget, at time.Duration) {
+	for {
+		v.open(ctx)
+		b := v.claims.few[0].budget
+		if at, ok := v.site.line.Spend(n, b); ok {
+			return &v.site.line, b, at
+		}
+	}
+}
+
+// left returns what is left of the visit's only claim.
+func (v *visit) left(ctx context.Context) int64 {
+	c := &v.claims.few[0]
+	if v.t.store != nil {
+		res, err := v.t.store.do(v, store.OpRead, c, 0, 0)
+		if err == nil {
+			return res.Remaining[0]
+		}
+	}
+	v.open(ctx)
+	return v.site.line.Remaining(c.budget)
 }

@@ -167,7 +167,9 @@ func TestS13_KeysArePrivate(t *testing.T) {
 		for _, e := range events {
 			kinds[e.Kind] = true
 			if e.KeyDigest != "" {
-				digests[e.KeyDigest] = true
+				for digest := range strings.SplitSeq(e.KeyDigest, "+") { // of an identity
+					digests[digest] = true
+				}
 			}
 			texts = append(texts, fmt.Sprintf("%+v", e))
 		}
@@ -178,7 +180,7 @@ func TestS13_KeysArePrivate(t *testing.T) {
 			}
 		}
 		for k := headway.EventStart; k <= headway.EventSettle; k++ {
-			if !kinds[k] {
+			if !kinds[k] && !(k == headway.EventOverflow && openStore != nil) { // a store has room
 				s.Errorf("no event %v has been looked at", k)
 			}
 		}

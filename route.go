@@ -141,7 +141,7 @@ func (t *Transport) remember(r *route, s *site, g *gate) {
 	}
 	c := &cached{route: *r}
 	c.site, c.gate, c.budgets = s, g, nil
-	uniform := r.policy.AttemptTimeout == 0 && r.policy.Classify == nil
+	uniform := t.store == nil && r.policy.AttemptTimeout == 0 && r.policy.Classify == nil
 	for i := 0; uniform && i < len(r.policy.rules); i++ {
 		uniform = r.policy.rules[i].uniform()
 	}

@@ -16,8 +16,13 @@ import (
 
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 	"go.uber.org/goleak"
 )
+
+// openStore opens what the scenes keep their budgets in; nil: in memory. See
+// TestAgainOverAStore.
+var openStore func(testing.TB) store.Store
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -30,8 +35,9 @@ type base struct {
 	epoch time.Time // when the first second of the log begins
 	quiet bool      // nothing is written down
 
-	mu  sync.Mutex // guards following fields
-	log []string   // "name@start"
+	mu      sync.Mutex // guards following fields
+	counted int        // beginnings and ends of answers
+	log     []string   // "name@start"
 }
 
 func (b *base) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -52,9 +58,19 @@ func (b *base) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if b.answer != nil {
+		// An answer that ends before another begins happens before it, whatever way
+		// the requests came.
+		b.count()
+		defer b.count()
 		return b.answer(req)
 	}
 	return ok(req), nil
+}
+
+func (b *base) count() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counted++
 }
 
 // starts returns the starts so far, "name@start" each.
@@ -112,6 +128,12 @@ func playConfig(t *testing.T, cfg headway.Config, f func(s *scene)) {
 
 func newTransport(t testing.TB, base http.RoundTripper, cfg headway.Config) *headway.Transport {
 	t.Helper()
+	if openStore != nil && cfg.Store == nil {
+		cfg.Store = openStore(t)
+		if cfg.Secret == nil {
+			cfg.Secret = []byte("of the scenes")
+		}
+	}
 	tr, err := headway.NewTransport(base, cfg)
 	if err != nil {
 		t.Fatal(err)

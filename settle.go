@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/store"
 )
 
 // Settle corrects what the request that resp answers has cost under a rule,
@@ -20,7 +21,8 @@ import (
 // The rule is named as in the policy, a Limit by its text. It must have a Cost
 // or a Settle, or be a Limit under a Call with a Cost; otherwise, and for a
 // negative cost or a response that did not come from a Transport, Settle
-// returns an error and changes nothing. resp is the response that the client
+// returns an error and changes nothing. While Config.Store is away it returns an
+// error too, and can be called again. resp is the response that the client
 // returned, not a copy. Any goroutine may settle it.
 func Settle(resp *http.Response, rule string, cost int64) error {
 	if cost < 0 {
@@ -57,8 +59,8 @@ type settleItem struct {
 
 // A part is units taken together: what the request started with, or a debt.
 type part struct {
-	line   *line.Line
-	budget *line.Budget
+	line   *line.Line    // nil with a store
+	budget *line.Budget  // the same
 	at     time.Duration // when they began to count
 	cost   int64
 }
@@ -87,19 +89,24 @@ func newSettlement(v *visit, call Call, answered time.Duration) *settlement {
 			if c.rule.spec.Strict {
 				at = answered
 			}
-			parts := []part{{&v.site.line, c.budget, at, c.cost}}
-			s.items = append(s.items, settleItem{c.rule, c.key, c.cost, parts})
+			p := part{at: at, cost: c.cost}
+			if v.far == nil {
+				p.line, p.budget = &v.site.line, c.budget
+			}
+			s.items = append(s.items, settleItem{c.rule, c.key, c.cost, []part{p}})
 		}
 	}
 	return s
 }
 
-// fromHeaders settles what Rule.Settle reads.
+// fromHeaders settles what Rule.Settle reads. The caller has a response to read,
+// whatever becomes of it.
 func (s *settlement) fromHeaders(resp *http.Response) {
 	for i := range s.items {
 		if r := s.items[i].rule; r.settle != nil {
 			if cost, ok := r.settle(resp); ok && cost >= 0 {
-				s.tell(s.correct(&s.items[i], cost))
+				e, _ := s.correct(&s.items[i], cost)
+				s.tell(e)
 			}
 		}
 	}
@@ -109,10 +116,10 @@ func (s *settlement) settle(rule string, cost int64) error {
 	s.mu.Lock()
 	for i := range s.items {
 		if s.items[i].rule.name == rule {
-			e := s.correct(&s.items[i], cost)
+			e, err := s.correct(&s.items[i], cost)
 			s.mu.Unlock()
 			s.tell(e)
-			return nil
+			return err
 		}
 	}
 	s.mu.Unlock()
@@ -126,34 +133,57 @@ func (s *settlement) tell(e Event) {
 	}
 }
 
-// correct makes cost what the request has taken under a rule, and returns the
-// event that tells of it.
-func (s *settlement) correct(i *settleItem, cost int64) Event {
-	more := cost - i.cost
-	e := Event{Kind: EventSettle, Policy: s.policy.name, Host: s.host, Rule: i.rule.name, Cost: more}
-	i.cost = cost
-	for more < 0 {
+// correct makes cost what the request has taken under a rule, as far as it can,
+// and returns the event that tells of it. It holds s.mu even while a store works:
+// only those wait for that who settle the same response.
+func (s *settlement) correct(i *settleItem, cost int64) (Event, error) {
+	ctx, before := context.Background(), i.cost
+	v := visit{t: s.t, route: route{policy: s.policy, name: s.host}}
+	v.claims.add(claim{rule: i.rule, key: i.key})
+	err := v.correct(ctx, i, cost)
+	if err != nil {
+		err = fmt.Errorf("headway: settle rule %q: %w", i.rule.name, err)
+	}
+	e := Event{Kind: EventSettle, Policy: s.policy.name, Host: s.host, Rule: i.rule.name, Cost: i.cost - before}
+	if s.t.observer != nil && e.Cost != 0 {
+		e.KeyDigest = s.t.digestOf(i.key)
+		if last := &i.parts[len(i.parts)-1]; last.line != nil {
+			e.Remaining = last.line.Remaining(last.budget)
+		} else {
+			e.Remaining = v.left(ctx)
+		}
+	}
+	return e, err
+}
+
+func (v *visit) correct(ctx context.Context, i *settleItem, cost int64) error {
+	for cost < i.cost {
 		p := &i.parts[len(i.parts)-1]
-		n := min(-more, p.cost)
-		p.line.Give(p.budget, p.at, n) // a budget that is forgotten no longer counted them
-		more += n
+		n := min(i.cost-cost, p.cost)
+		if p.line != nil {
+			p.line.Give(p.budget, p.at, n) // a budget that is forgotten no longer counted them
+		} else if _, err := v.t.store.do(v, store.OpGive, &v.claims.few[0], n, p.at); err != nil {
+			return err
+		}
+		i.cost -= n
 		if p.cost -= n; p.cost == 0 && len(i.parts) > 1 {
 			i.parts = i.parts[:len(i.parts)-1]
 		}
 	}
-	// The budget is looked up again: it may have been forgotten meanwhile, and
-	// then the debt has to find its successor.
-	for more > 0 {
-		site, _ := s.t.table.site(s.policy, s.host)
-		b, _ := s.t.table.budget(site, nil, nil, i.rule, i.key)
-		if at, ok := site.line.Spend(more, b); ok {
-			i.parts = append(i.parts, part{&site.line, b, at, more})
-			break
+	more := cost - i.cost
+	if more == 0 {
+		return nil
+	}
+	p := part{cost: more}
+	if v.t.store != nil {
+		res, err := v.t.store.do(v, store.OpSpend, &v.claims.few[0], more, 0)
+		if err != nil {
+			return err
 		}
+		p.at = time.Duration(res.At)
+	} else {
+		p.line, p.budget, p.at = v.spendNear(ctx, more)
 	}
-	if s.t.observer != nil {
-		last := &i.parts[len(i.parts)-1]
-		e.KeyDigest, e.Remaining = s.t.digestOf(i.key), last.line.Remaining(last.budget)
-	}
-	return e
+	i.parts, i.cost = append(i.parts, p), cost
+	return nil
 }

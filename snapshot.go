@@ -110,6 +110,10 @@ type RuleStatus struct {
 func (t *Transport) Snapshot() []HostStatus {
 	var list []HostStatus
 	for _, p := range t.config.Load().policies {
+		if t.store != nil && t.store.client.Why() == nil {
+			list = append(list, t.store.status(t, p)...)
+			continue
+		}
 		p.sites.mu.RLock()
 		var all []*site
 		for _, s := range p.sites.hosts {
@@ -133,12 +137,12 @@ func (t *Transport) Snapshot() []HostStatus {
 }
 
 func (s *site) status(p *policy, d digester) HostStatus {
-	h := HostStatus{Policy: p.name, Host: s.host, MaxInFlight: p.MaxInFlight}
+	h := HostStatus{Policy: p.name, Host: s.host, MaxInFlight: p.MaxInFlight, Breakers: s.breakers()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var budgets []*line.Budget
 	add := func(r *rule, key string, b *line.Budget) {
-		e := RuleStatus{Rule: r.name, Limit: limitOf(r.spec)}
+		e := RuleStatus{Rule: r.name, Limit: limitOf(*p.spec(r.place))}
 		if key != "" {
 			e.KeyDigest = d.digest(key)
 		}
@@ -161,17 +165,23 @@ func (s *site) status(p *policy, d digester) HostStatus {
 	for i := range left {
 		h.Rules[i].Remaining = left[i]
 	}
-	for _, g := range s.allGates() {
-		if b := g.breaker.Load(); b != nil {
-			h.Breakers = append(h.Breakers, BreakerStatus{g.host, b.State(), b.Delay(time.Now()), b.Cause()})
-		}
-	}
-	slices.SortFunc(h.Breakers, func(a, b BreakerStatus) int { return cmp.Compare(a.Host, b.Host) })
 	h.hear(s.line.Heard(budgets), budgets)
 	slices.SortStableFunc(h.Rules, func(a, b RuleStatus) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest))
 	})
 	return h
+}
+
+func (s *site) breakers() (list []BreakerStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.allGates() {
+		if b := g.breaker.Load(); b != nil {
+			list = append(list, BreakerStatus{g.host, b.State(), b.Delay(time.Now()), b.Cause()})
+		}
+	}
+	slices.SortFunc(list, func(a, b BreakerStatus) int { return cmp.Compare(a.Host, b.Host) })
+	return list
 }
 
 // hear adds what answers have brought. h.Rules are the rules of budgets.

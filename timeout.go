@@ -48,17 +48,17 @@ func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
 func (v *visit) release() func() {
 	slot, cancel := v.grant.Slot, v.cancel
 	v.grant.Slot, v.cancel = false, nil
-	line := &v.site.line
-	switch {
-	case slot && cancel != nil:
-		return func() {
-			cancel()
-			line.Release()
-		}
-	case slot:
-		return line.Release
+	if !slot {
+		return cancel
 	}
-	return cancel
+	release := v.releaser()
+	if cancel == nil {
+		return release
+	}
+	return func() {
+		cancel()
+		release()
+	}
 }
 
 // An attemptTimeout says that a request had no answer within AttemptTimeout. It

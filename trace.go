@@ -72,6 +72,8 @@ const (
 	CausePause CauseKind = iota + 1
 	// CauseBehind: others with the same needs had come before.
 	CauseBehind
+	// CauseStore: Config.Store had not answered yet.
+	CauseStore
 	// CauseBreaker: a breaker let only so many start.
 	CauseBreaker
 	// CauseSlot: no slot of MaxInFlight was free.
@@ -84,7 +86,7 @@ const (
 	CauseLimit
 )
 
-var causeKinds = [...]string{"", "pause", "behind", "breaker", "slot", "restart", "learned", "limit"}
+var causeKinds = [...]string{"", "pause", "behind", "store", "breaker", "slot", "restart", "learned", "limit"}
 
 // String returns the kind as one lower-case word.
 func (k CauseKind) String() string {
@@ -205,6 +207,8 @@ func (c Cause) String() string {
 		if c.Rule != "" {
 			b.WriteString(" of")
 		}
+	case CauseStore:
+		b.WriteString("for the store of the budgets")
 	case CauseBreaker:
 		b.WriteString("for a breaker that lets few start")
 	case CauseSlot:
@@ -313,6 +317,8 @@ func (v *visit) causes(j *line.Journal, end time.Duration) (list []Cause) {
 		switch s, paused := pausedAt(j.Pauses, at); {
 		case paused:
 			c, until = Cause{Kind: CausePause, Status: s.Status, Dialect: s.Source}, s.To
+		case at < j.Told:
+			c, until = Cause{Kind: CauseStore}, j.Told
 		case at < j.Head:
 			c, until = behind, j.Head
 		case at < j.Late:

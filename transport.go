@@ -9,7 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headway-go/headway/internal/far"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 )
 
 // Config is what a Transport is made from. The zero Config limits nothing.
@@ -28,12 +30,17 @@ type Config struct {
 	// Secret is what key digests are made with, so that several processes agree
 	// on them. Nil: a random one per process.
 	Secret []byte
+	// Store keeps the budgets, the pauses and what servers announce outside the
+	// process, so that they outlive it, and other processes share them. Lines,
+	// MaxInFlight and MaxWaiting stay each process's own. A Store needs a Secret.
+	// Nil: in memory.
+	Store store.Store
 }
 
 // A Transport is an http.RoundTripper that lets requests wait their turn, each
 // under the policy of its host, and hands them to a base transport unchanged.
-// It never retries. Any number of goroutines may use it. It starts no goroutine
-// and needs no closing.
+// It never retries. Any number of goroutines may use it. It starts no goroutine,
+// but while it asks a Config.Store, and needs no closing.
 type Transport struct {
 	base     http.RoundTripper
 	observer Observer
@@ -42,6 +49,8 @@ type Transport struct {
 	learned  memo // names of what was learned
 	table    table
 	routes   routes
+
+	store *farStore // nil: in memory; assigned once
 
 	setting sync.Mutex // held by SetPolicies
 	config  atomic.Pointer[config]
@@ -61,10 +70,16 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 	} else if cfg.MaxHosts < 0 {
 		bad = fmt.Errorf("headway: MaxHosts = %d: want a positive number, or zero for 100,000", cfg.MaxHosts)
 	}
+	if cfg.Store != nil && len(cfg.Secret) == 0 {
+		bad = errors.Join(bad, errNoSecret)
+	}
 	if err := errors.Join(bad, validatePolicies(cfg.Policies)); err != nil {
 		return nil, err
 	}
-	t.config.Store(compile(cfg.Policies, nil))
+	t.config.Store(compile(cfg.Policies, nil, cfg.Store != nil))
+	if cfg.Store != nil {
+		t.store = &farStore{far.Client{Store: cfg.Store, Max: t.table.max}}
+	}
 	if w, ok := t.observer.(Watcher); ok {
 		w.Watch(t)
 	}
@@ -149,11 +164,7 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 	if err := v.match(call); err != nil {
 		return 0, err
 	}
-	v.open(req.Context())
-	if r := v.delay(false); r != nil {
-		return r.RetryAfter, nil
-	}
-	return 0, nil
+	return v.delay(req.Context(), false), nil
 }
 
 // MaxWait returns the wait budget of req: how long it may stand in line, by its

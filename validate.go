@@ -62,6 +62,12 @@ func validatePolicies(policies []Policy) error {
 		if p.Learn > LearnOff {
 			v.add("Learn = %d: want LearnLower, LearnPace or LearnOff", p.Learn)
 		}
+		if p.StoreDown > StoreDownAdmit {
+			v.add("StoreDown = %d: want StoreDownLocal, StoreDownRefuse or StoreDownAdmit", p.StoreDown)
+		}
+		if !(p.StoreShare >= 0 && p.StoreShare <= 1) {
+			v.add("StoreShare = %v: want more than 0 and at most 1, or zero for 1/4", p.StoreShare)
+		}
 		for i, d := range p.Dialects {
 			if d == nil {
 				v.add("Dialects[%d] is nil: want a dialect of package retryafter, or your own", i)

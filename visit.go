@@ -23,7 +23,9 @@ type visit struct {
 	site   *site // the route's, or its successor
 	gate   *gate // of site; nil: no breaker
 	grant  line.Grant
-	cancel func() // of AttemptTimeout; nil: none, or the body's
+	cancel func()    // of AttemptTimeout; nil: none, or the body's
+	far    *farVisit // its way through a store; nil: it is in memory
+	away   error     // why it is, though there is a store
 
 	claims list[claim]     // the rules that match, narrow before wide
 	needs  list[line.Need] // what they take, without those that cost nothing
@@ -180,6 +182,12 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	}
 	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, call)), false)
 	switch {
+	case err == errAway:
+		refused := v.refusedAway(ctx)
+		if v.policy.Answer == AnswerResponse {
+			return answer(v.req, refused), nil
+		}
+		return nil, refused
 	case err != nil:
 		v.tell(ctx, Event{Kind: EventCanceled, Wait: v.grant.Waited})
 		return nil, err
@@ -194,7 +202,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 		return nil, ctx.Err()
 	}
 	// It hands over before it tells: an observer holds nobody else up.
-	v.site.line.Sent(&v.grant)
+	v.handOver()
 	v.tellStart(ctx)
 	v.sent = true
 	v.record.started(v)
@@ -203,8 +211,32 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	return v.settle(ctx, call, resp, err)
 }
 
-// enter waits in line, in the successor where the line has been forgotten.
+// enter waits in line. The error is errAway where that is refused since the store
+// is away.
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
+	if v.t.store == nil {
+		return v.enterNear(ctx, maxWait, noSlot)
+	}
+	refusal, err := v.enterFar(ctx, maxWait, noSlot)
+	if err != errAway || v.policy.StoreDown == StoreDownRefuse {
+		return refusal, err
+	}
+	waited := v.grant.Waited
+	v.goNear()
+	if maxWait >= 0 {
+		maxWait = max(0, maxWait-waited)
+	}
+	refusal, err = v.enterNear(ctx, maxWait, noSlot)
+	if v.grant.Waited += waited; v.record != nil && waited > 0 {
+		j := &v.record.line
+		j.Told, j.Arrived = j.Arrived, j.Arrived-waited
+	}
+	return refusal, err
+}
+
+// enterNear is enter in memory, in the successor where the line has been
+// forgotten.
+func (v *visit) enterNear(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	waiting := ctx
 	if v.record != nil {
 		waiting = line.WithJournal(ctx, &v.record.line)
@@ -275,7 +307,7 @@ func (v *visit) refused(ctx context.Context, r *line.Refusal) refusalError {
 }
 
 func (v *visit) throttled(r *line.Refusal) *ThrottledError {
-	e := &ThrottledError{Policy: v.policy.name, Host: v.name, Refusal: refusalOf(r)}
+	e := &ThrottledError{Policy: v.policy.name, Host: v.name, Refusal: refusalOf(r), Store: v.away}
 	for _, c := range v.claims.all() {
 		if r.B != nil && c.budget == r.B {
 			e.Rule, e.KeyDigest = c.rule.name, v.t.digestOf(c.key)
@@ -315,7 +347,7 @@ func (v *visit) tellStart(ctx context.Context) {
 	}
 	e := Event{Kind: EventStart, Policy: v.policy.name, Host: v.name, Attempt: AttemptFrom(ctx), Wait: v.grant.Waited}
 	for _, c := range v.claims.all() {
-		v.t.took(ctx, &e, c.rule.name, c.key, c.cost, v.site.line.Remaining(c.budget))
+		v.t.took(ctx, &e, c.rule.name, c.key, c.cost, v.remaining(&c))
 	}
 	v.t.observe(ctx, e)
 }
@@ -327,10 +359,7 @@ func (v *visit) tell(ctx context.Context, e Event) {
 
 // settle does what is due once the base transport has returned.
 func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err error) (*http.Response, error) {
-	at := v.grant.At
-	if line.Strict(v.needs.all()) {
-		at = v.site.line.Answered(v.needs.all())
-	}
+	at := v.hasAnswer()
 	v.answered = true
 	over := false
 	defer closeUnless(&over, resp)
@@ -339,7 +368,7 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	if err == nil && v.policy.listens {
 		v.listen(ctx, resp, &s)
 	}
-	v.site.line.Landed(&v.grant, v.needs.all())
+	v.landed()
 	v.land(resp, err, &s)
 	if err != nil {
 		return nil, err
@@ -359,18 +388,23 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 // land tells the breaker how the request has ended.
 func (v *visit) land(resp *http.Response, err error, s *retryafter.Signal) {
 	if v.gate != nil {
-		v.t.record(&v.route, v.site, &v.grant.Pass, v.policy.result(v.req, resp, err, s))
+		v.t.record(&v.route, v.site, v.gate, &v.grant.Pass, v.policy.result(v.req, resp, err, s))
 	}
 }
 
 // record tells the breaker of a result, and the line that it has. Then p is used
 // up.
-func (t *Transport) record(r *route, s *site, p *line.Pass, result breaker.Result) {
+func (t *Transport) record(r *route, s *site, g *gate, p *line.Pass, result breaker.Result) {
 	if k, ok := p.Ticket.(*ticket); ok {
 		k.record(result)
 	}
-	if (p.Bound() || result.Outcome == breaker.Failure) && !s.line.Land(p) && result.Outcome == breaker.Failure {
-		t.reportLate(r, result)
+	if p.Bound() || result.Outcome == breaker.Failure {
+		if !s.line.Land(p) && result.Outcome == breaker.Failure {
+			t.reportLate(r, result)
+		}
+		if t.store != nil && g != nil {
+			t.store.recheck(g)
+		}
 	}
 	*p = line.Pass{}
 }
@@ -410,26 +444,27 @@ func oneOf(resp *http.Response, err error) (*http.Response, error) {
 // finish cleans up whatever way the request went, a panic and runtime.Goexit
 // among them.
 func (v *visit) finish() {
+	defer v.endFar()
 	if v.cancel != nil {
 		v.cancel()
 	}
 	if v.sent && v.grant.Pass.Ticket != nil {
-		defer v.t.record(&v.route, v.site, &v.grant.Pass, breaker.Result{}) // it tells, and so may panic
+		defer v.t.record(&v.route, v.site, v.gate, &v.grant.Pass, breaker.Result{}) // it tells, and so may panic
 	}
 	switch {
 	case !v.sent:
 		if v.granted {
-			v.site.line.Cancel(&v.grant, v.needs.all())
+			v.cancelStart()
 		}
 		if v.req != nil && v.req.Body != nil {
 			v.req.Body.Close()
 		}
 		return // the slot has gone back with the rest
-	case !v.answered && line.Strict(v.needs.all()):
-		v.site.line.Answered(v.needs.all())
+	case !v.answered:
+		v.hasAnswer()
 	}
-	v.site.line.Landed(&v.grant, v.needs.all())
+	v.landed()
 	if v.grant.Slot {
-		v.site.line.Release()
+		v.releaser()()
 	}
 }

@@ -7,6 +7,7 @@
 // time, and fails as a script says. A [Recorder] remembers when requests
 // started, and its assertions say what must be true of that. A [Body] tells
 // whether it was read and closed, and [Idle] whether anybody is left in line.
+// [TestStore] is for those who write a store.
 //
 // # A first test
 //

@@ -18,9 +18,11 @@ const (
 	ReasonImpossible
 	// ReasonDisabled: the limit is zero.
 	ReasonDisabled
+	// ReasonStore: the store that keeps the budgets is away.
+	ReasonStore
 )
 
-var reasons = [...]string{"", "limit", "pause", "in_flight", "line_full", "impossible", "disabled"}
+var reasons = [...]string{"", "limit", "pause", "in_flight", "line_full", "impossible", "disabled", "store"}
 
 // String returns the reason as one lower-case word.
 func (r Reason) String() string {
@@ -62,6 +64,8 @@ func (r *Refusal) Error() string {
 		return s + "the cost is more than the limit can ever admit; lower the cost or raise the limit"
 	case ReasonDisabled:
 		return s + "the limit is zero; raise it to let requests pass"
+	case ReasonStore:
+		s += "the store of the budgets is away"
 	default:
 		s += "no reason given"
 	}

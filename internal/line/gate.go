@@ -211,11 +211,15 @@ func (l *Line) refusalOf(g *Gate, now law.Time) *Refusal {
 		return r
 	}
 	w := l.first
-	for w.gate != g {
+	for w != nil && w.gate != g {
 		w = w.next
 	}
-	at := w.at
-	if !l.mixed { // it is the first, and maybe not planned
+	at := now // of those who wait in another line nobody knows
+	switch {
+	case w == nil:
+	case l.mixed:
+		at = w.at
+	default: // it is the first, and maybe not planned
 		at = l.real(w.needs, now, now).at
 	}
 	r.RetryAfter = time.Duration(sum(max(now, at)-now, int64(g.Lease())))

@@ -12,6 +12,7 @@ import (
 // refused. Times are since the line's epoch.
 type Journal struct {
 	Arrived time.Duration
+	Told    time.Duration // until when it waited for the first word of a store; zero without one
 	Ahead   int           // how many with the same needs stood before it on arrival
 	Place   int           // how many at all
 	Head    time.Duration // since when none of them stands before it; Never: some do

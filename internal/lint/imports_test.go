@@ -25,7 +25,7 @@ type rule struct {
 
 // rules holds the folders that are not free to import what they like.
 var rules = map[string]rule{
-	".":             {ours: []string{"limiter", "breaker", "retryafter", "internal"}, tests: []string{"headwaytest"}},
+	".":             {ours: []string{"limiter", "breaker", "retryafter", "store", "internal"}, tests: []string{"headwaytest"}},
 	"limiter":       {ours: []string{"internal/law", "internal/line"}},
 	"breaker":       {others: true},
 	"retryafter":    {},
@@ -35,11 +35,14 @@ var rules = map[string]rule{
 	"otel":          {ours: []string{".", "limiter", "breaker"}, others: true, only: "go.opentelemetry.io/otel"},
 	"otel/interop":  {ours: []string{".", "limiter", "headwaytest", "otel"}, others: true},
 	// It counts on its own, so that tests do not check the laws by themselves.
-	"headwaytest": {ours: []string{".", "limiter"}},
+	"headwaytest": {ours: []string{".", "limiter", "store"}},
 	// It sits outside of the root, which shares internal/attempt with it.
 	"retry":            {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
 	"internal/attempt": {},
 	"internal/peek":    {},
+	"internal/far":     {ours: []string{"limiter", "store", "internal/line"}},
+	"store":            {ours: []string{"limiter", "internal/law"}, tests: []string{"headwaytest"}},
+	"store/sqlite":     {ours: []string{".", "limiter", "store"}, others: true, tests: []string{"headwaytest"}},
 }
 
 // allows reports whether the rule lets a package import another. A test may

@@ -1,0 +1,468 @@
+package headway
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headway-go/headway/internal/far"
+	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/retryafter"
+	"github.com/headway-go/headway/store"
+)
+
+// errAway says that the store decides nothing; see Policy.StoreDown.
+var errAway = far.ErrAway
+
+// A farStore is a Transport's store.
+type farStore struct{ client far.Client }
+
+// A farVisit is what a visit knows of its way through a store.
+type farVisit struct {
+	line  *far.Line
+	ask   far.Ask
+	grant *far.Grant
+}
+
+// group is what the store keeps together: a policy at a host, or at all of its
+// hosts where it is Shared.
+func (p *policy) group(host string) string {
+	if p.Shared {
+		host = ""
+	}
+	return group(p.name, host)
+}
+
+func group(policy, host string) string { return url.PathEscape(policy) + "/" + url.PathEscape(host) }
+
+// budgetName is what the store calls the budget of a rule and key.
+func (v *visit) budgetName(r *rule, key string) string {
+	name := url.PathEscape(r.id)
+	if r.key != nil {
+		name += "/" + v.t.digestOf(key)
+	}
+	return name
+}
+
+// hostEar is who hears what concerns everybody.
+const hostEar = "ear"
+
+// ear is who hears what concerns the request's identity alone, or everybody
+// where it has none.
+func (v *visit) ear() string {
+	var b strings.Builder
+	b.WriteString(hostEar)
+	for _, c := range v.claims.all() {
+		if c.rule.key != nil {
+			b.WriteByte('/')
+			b.WriteString(v.budgetName(c.rule, c.key))
+		}
+	}
+	return b.String()
+}
+
+// openFar finds the line and the needs, and the gate if there is one.
+func (v *visit) openFar(ctx context.Context) {
+	ss := v.policy.sites
+	f := &farVisit{line: v.t.store.client.Line(ss, v.policy.group(v.name), ss.farSetting)}
+	v.far = f
+	if v.policy.Breaker != nil {
+		v.locate(ctx)
+		if v.gate != nil {
+			f.ask.Near, f.ask.Gate = &v.site.line, &v.gate.line
+		}
+	}
+	claims := v.claims.all()
+	for i := range claims {
+		c := &claims[i]
+		c.budget = new(line.Budget) // its name in refusals
+		if c.cost > 0 {
+			f.ask.Needs = append(f.ask.Needs, far.Need{Budget: v.budgetName(c.rule, c.key), Place: c.rule.place, Cost: c.cost})
+		}
+	}
+	if v.policy.listens {
+		if ear := v.ear(); ear != hostEar {
+			f.ask.Ears = append(f.ask.Ears, ear)
+		}
+		f.ask.Ears = append(f.ask.Ears, hostEar)
+	}
+	f.line.Remember(&f.ask)
+}
+
+// endFar ends what openFar has begun.
+func (v *visit) endFar() {
+	if v.far != nil {
+		v.far.line.Done()
+		v.far = nil
+	}
+}
+
+// farSetting is what the policy in force says of a line.
+func (ss *sites) farSetting() far.Setting {
+	ss.mu.RLock()
+	p := ss.current
+	ss.mu.RUnlock()
+	s := far.Setting{Limits: func(place int) (limiter.Limit, bool) {
+		if p == nil || place >= len(p.stored) || p.stored[place] == nil {
+			return limiter.Limit{}, false
+		}
+		return limitOf(*p.stored[place]), true
+	}}
+	if p != nil {
+		s.Waiting, s.InFlight = p.maxWaiting(), p.MaxInFlight
+	}
+	return s
+}
+
+// enterFar is enter by way of the store. It returns errAway where that decides
+// nothing.
+func (v *visit) enterFar(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
+	for began := time.Now(); ; {
+		v.openFar(ctx)
+		f := v.far
+		f.ask.MaxWait, f.ask.NoSlot = maxWait, noSlot
+		if v.record != nil {
+			f.ask.Journal = &v.record.line
+		}
+		v.t.tellNews(ctx)
+		grant, refusal, err := f.line.Enter(ctx, &f.ask)
+		v.t.tellNews(ctx)
+		if v.gate != nil {
+			v.gate.tell()
+		}
+		v.grant = line.Grant{Waited: time.Since(began)}
+		v.noteFar()
+		switch {
+		case err == line.ErrRetired:
+			v.endFar()
+			continue
+		case err != nil:
+			return nil, err
+		case refusal != nil:
+			return v.farRefusal(refusal), nil
+		}
+		f.grant, v.granted, v.heeded = grant, true, grant.Heeded
+		v.grant.At, v.grant.Waited, v.grant.Slot, v.grant.Pass = time.Duration(grant.At), grant.Waited, grant.Slot, grant.Pass
+		return nil, nil
+	}
+}
+
+// noteFar completes the record with what the store has last said.
+func (v *visit) noteFar() {
+	if v.record == nil {
+		return
+	}
+	w, j := &v.far.ask.Last, &v.record.line
+	if c := v.claimOf(w.Bind); w.At == 0 {
+	} else if w.Learned {
+		j.Learned = learnedName(w.Name)
+	} else if c != nil {
+		j.B = c.budget
+	}
+}
+
+// farRefusal returns a refusal as the line's.
+func (v *visit) farRefusal(r *far.Refusal) *line.Refusal {
+	if r.Gate != nil {
+		return r.Gate
+	}
+	l := &line.Refusal{
+		RetryAfter: r.For, AtLeast: r.AtLeast, Need: r.Bind,
+		Impossible: r.Impossible, Disabled: r.Disabled, Pause: r.Pause, LineFull: r.LineFull, Deadline: r.Deadline,
+	}
+	if c := v.claimOf(r.Bind); c != nil {
+		l.B = c.budget
+	} else if r.Learned {
+		l.Learned = learnedName(r.Name)
+	}
+	if l.B == nil && !r.Slot {
+		l.B = new(line.Budget) // no rule's, but not a slot either
+	}
+	return l
+}
+
+// claimOf returns the claim of the need with an index, or nil.
+func (v *visit) claimOf(need int) *claim {
+	claims := v.claims.all()
+	for i := range claims {
+		if claims[i].cost <= 0 {
+			continue
+		}
+		if need == 0 {
+			return &claims[i]
+		}
+		need--
+	}
+	return nil
+}
+
+// handOver lets those who started after v go on: it is sent now.
+func (v *visit) handOver() {
+	if v.far != nil {
+		v.far.line.Sent(v.far.grant)
+		return
+	}
+	v.site.line.Sent(&v.grant)
+}
+
+// cancelStart gives back a start that was not sent.
+func (v *visit) cancelStart() {
+	if v.far != nil {
+		v.far.line.Cancel(v.far.grant)
+		return
+	}
+	v.site.line.Cancel(&v.grant, v.needs.all())
+}
+
+// hasAnswer tells the line that the request has its answer, and returns the
+// instant from which on its units count.
+func (v *visit) hasAnswer() time.Duration {
+	switch {
+	case v.far != nil:
+		return time.Duration(v.far.line.Answered(v.far.grant))
+	case line.Strict(v.needs.all()):
+		return v.site.line.Answered(v.needs.all())
+	}
+	return v.grant.At
+}
+
+// landed tells the line that what the answer says has been heard.
+func (v *visit) landed() {
+	if v.far != nil {
+		v.far.line.Landed(v.far.grant)
+		return
+	}
+	v.site.line.Landed(&v.grant, v.needs.all())
+}
+
+// releaser returns what gives the slot back.
+func (v *visit) releaser() func() {
+	if v.far != nil {
+		return v.far.line.Release
+	}
+	return v.site.line.Release
+}
+
+// recheck looks again at those who stand before g in lines of the store, after its
+// breaker has changed, or one who has passed it has landed.
+func (s *farStore) recheck(g *gate) {
+	ss := g.site.sites
+	lines := s.client.Lines(ss)
+	if g.host != "" { // else it is that of many hosts
+		lines = nil
+		if l := s.client.Find(ss, group(ss.name, g.site.host)); l != nil {
+			lines = append(lines, l)
+		}
+	}
+	for _, l := range lines {
+		l.Recheck(&g.site.line, &g.line)
+		l.Done()
+	}
+}
+
+// remaining returns what is left under a claim; with a store as it was at the
+// start.
+func (v *visit) remaining(c *claim) int64 {
+	if v.far == nil {
+		return v.site.line.Remaining(c.budget)
+	}
+	name := v.budgetName(c.rule, c.key)
+	for i, n := range v.far.ask.Needs {
+		if n.Budget == name {
+			return v.far.grant.Left[i]
+		}
+	}
+	return math.MaxInt64 // it took nothing
+}
+
+// succeeded tells the pauses that held the request that it has succeeded.
+func (v *visit) succeeded() {
+	if v.far == nil {
+		v.site.line.Succeeded(v.who, v.grant.At)
+		return
+	}
+	v.far.line.Do(store.Op{
+		Kind: store.OpSuccess, Group: v.policy.group(v.name), Ears: v.far.ask.Ears, Taken: int64(v.grant.At),
+	}, false, false) // where the store is away the pauses grow on
+}
+
+// pauseFar is pause by way of the store.
+func (v *visit) pauseFar(ctx context.Context, s *retryafter.Signal, p *line.Pause, e Event) {
+	op := store.Op{Kind: store.OpPause, Group: v.policy.group(v.name), Ear: hostEar, Pause: &store.Pause{
+		For: p.For, Grow: p.Grow, Most: p.Most, Started: int64(p.Started), Source: p.Source,
+	}}
+	for _, spec := range p.Limits {
+		op.Pause.Limits = append(op.Pause.Limits, limitOf(spec))
+	}
+	if s.Scope != retryafter.ScopeHost && v.who != 0 {
+		op.Ear, e.KeyDigest = v.ear(), v.label()
+	}
+	if c := v.narrowest(); s.Scope == retryafter.ScopeRule && c != nil {
+		op.Only, e.Rule = v.budgetName(c.rule, c.key), c.rule.name
+	}
+	res, err := v.far.line.Do(op, false, true)
+	if e.Pause = res.Paused; err == nil && e.Pause > 0 {
+		v.tell(ctx, e)
+	}
+}
+
+// learnFar is learn by way of the store, for the rule of c, or the identity where
+// that is nil.
+func (v *visit) learnFar(ctx context.Context, key line.LearnedKey, dialect string, said law.Said, c *claim, e Event) {
+	op := store.Op{Kind: store.OpLearn, Group: v.policy.group(v.name), Ear: hostEar, Learn: &store.Learn{
+		Name: key.Name, Window: key.Window, Left: said.Left, Limit: said.Limit, Reset: time.Duration(said.Reset),
+		Period: time.Duration(said.Window), Started: said.Started, Pace: said.Pace, Source: dialect,
+	}}
+	where := hostEar
+	switch {
+	case c != nil:
+		op.Only, e.Rule, e.KeyDigest = v.budgetName(c.rule, c.key), c.rule.name, v.t.digestOf(c.key)
+		where = op.Only
+	case v.who != 0:
+		op.Ear, e.KeyDigest = v.ear(), v.label()
+		where = op.Ear
+	}
+	op.Learn.InFlight = v.far.line.Flying(where, v.far.grant)
+	if _, err := v.far.line.Do(op, false, true); err == nil && v.t.observer != nil {
+		if e.Rule == "" {
+			e.Rule = learnedName(key.Name)
+		}
+		v.tell(ctx, e)
+	}
+}
+
+// delay returns how long the request would wait if it came now.
+func (v *visit) delay(ctx context.Context, noSlot bool) time.Duration {
+	if v.t.store != nil {
+		d, err := v.delayFar(ctx, noSlot)
+		switch {
+		case err == nil:
+			return d
+		case v.policy.StoreDown == StoreDownRefuse:
+			return v.t.store.client.ProbeIn()
+		}
+	}
+	v.open(ctx)
+	if r := v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who}, v.gate.side()); r != nil {
+		return r.RetryAfter
+	}
+	return 0
+}
+
+func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err error) {
+	v.openFar(ctx)
+	v.far.ask.NoSlot = noSlot
+	r, err := v.far.line.Delay(&v.far.ask)
+	if err != nil {
+		v.goNear()
+		return 0, err
+	}
+	v.endFar()
+	if r != nil {
+		d = r.For
+	}
+	if v.gate != nil && !v.gate.Closed() {
+		d = max(d, v.gate.Delay(time.Now()))
+	}
+	return d, nil
+}
+
+// do does an operation with n units of a claim, which were taken at an instant. A
+// rule that is no more has all that anybody wants.
+func (s *farStore) do(v *visit, kind store.OpKind, c *claim, n int64, taken time.Duration) (store.Result, error) {
+	ss, group := v.policy.sites, v.policy.group(v.name)
+	limit, ok := ss.farSetting().Limits(c.rule.place)
+	if !ok {
+		return store.Result{Remaining: []int64{law.Unlimited}}, nil
+	}
+	l := s.client.Line(ss, group, ss.farSetting)
+	defer l.Done()
+	l.Remember(&far.Ask{Needs: []far.Need{{Budget: v.budgetName(c.rule, c.key)}}})
+	need := store.Need{Budget: v.budgetName(c.rule, c.key), Limit: limit, Cost: n, Taken: int64(taken)}
+	frees := kind == store.OpGive || kind == store.OpSpend && n < 0
+	uses := kind == store.OpSpend && n > 0
+	return l.Do(store.Op{Kind: kind, Group: group, Needs: []store.Need{need}}, frees, uses)
+}
+
+// status returns what is known of the hosts of a policy.
+func (s *farStore) status(t *Transport, p *policy) (list []HostStatus) {
+	for _, l := range s.client.Lines(p.sites) {
+		_, escaped, _ := strings.Cut(l.Group(), "/")
+		host, err := url.PathUnescape(escaped)
+		if err != nil {
+			panic(err) // group has escaped it
+		}
+		h := HostStatus{Policy: p.name, Host: host, MaxInFlight: p.MaxInFlight}
+		h.Waiting, h.InFlight = l.Waiting()
+		names, ears := l.Names()
+		op := store.Op{Kind: store.OpRead, Group: l.Group(), Ears: ears}
+		for i := range p.rules {
+			r := &p.rules[i]
+			id := url.PathEscape(r.id)
+			for _, name := range names {
+				rule, digest, _ := strings.Cut(name, "/")
+				if rule == id {
+					h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(r.spec)})
+					op.Needs = append(op.Needs, store.Need{Budget: name, Limit: limitOf(r.spec)})
+				}
+			}
+		}
+		if res, err := l.Do(op, false, false); err == nil {
+			for i := range res.Remaining {
+				h.Rules[i].Remaining = res.Remaining[i]
+			}
+			h.hearFar(res.Heard, op.Needs)
+		} else {
+			h.Rules = nil
+		}
+		l.Done()
+		p.sites.mu.RLock()
+		if near := p.sites.hosts[host]; near != nil {
+			h.Breakers = near.breakers()
+		}
+		p.sites.mu.RUnlock()
+		list = append(list, h)
+	}
+	return list
+}
+
+// hearFar is hear for what a store has. h.Rules are the rules of needs.
+func (h *HostStatus) hearFar(all []store.Heard, needs []store.Need) {
+	var budgets []*line.Budget
+	for range needs {
+		budgets = append(budgets, new(line.Budget))
+	}
+	var list []line.Heard
+	at := func(name string) *line.Budget {
+		if i := slices.IndexFunc(needs, func(n store.Need) bool { return n.Budget == name }); i >= 0 {
+			return budgets[i]
+		}
+		return nil
+	}
+	for _, e := range all {
+		l := line.Heard{Source: e.Source, Pause: e.Pause, LearnedKey: line.LearnedKey{Name: e.Name, Window: e.Window}, Left: e.Left, Limit: e.Limit, Reset: e.Reset, Age: e.Age}
+		if l.Rule = at(e.Ear); l.Rule == nil {
+			l.Rule, l.Label = at(e.Only), earLabel(e.Ear)
+		}
+		list = append(list, l)
+	}
+	h.hear(list, budgets)
+}
+
+// earLabel returns the digests of an ear's identity.
+func earLabel(ear string) string {
+	var digests []string
+	parts := strings.Split(ear, "/")
+	for i := 2; i < len(parts); i += 2 {
+		digests = append(digests, parts[i])
+	}
+	return strings.Join(digests, "+")
+}
+
+var errNoSecret = errors.New("headway: Secret is empty: want the same secret in all processes that share the Store, since budgets are kept by the digests of keys")

@@ -1,0 +1,437 @@
+package headwaytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
+)
+
+// TestStore checks what a store promises: that it decides as the laws do, all
+// limits of a request or none, each operation as if nobody else were there, that
+// it ends when a context does, that what was forgotten in flight comes back, and
+// that it forgets what is idle.
+//
+// newStore returns an empty store that goes by the clock now; it is called for
+// each check, and several times at once. It ends the store by t.Cleanup.
+func TestStore(t *testing.T, newStore func(t testing.TB, now func() time.Time) store.Store) {
+	open := func(t *testing.T) *bench {
+		b := &bench{TB: t, at: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC)}
+		b.Store = newStore(t, b.now)
+		return b
+	}
+	for name, check := range map[string]func(*bench){
+		"laws":        checkLaws,
+		"statements":  checkStatements,
+		"all or none": checkAllOrNone,
+		"in order":    checkInOrder,
+		"apart":       checkApart,
+		"at once":     checkAtOnce,
+		"lease":       checkLease,
+		"context":     checkContext,
+		"errors":      checkErrors,
+		"forgets":     checkForgets,
+	} {
+		t.Run(name, func(t *testing.T) { check(open(t)) })
+	}
+}
+
+// A bench is a store with a clock that only the check moves.
+type bench struct {
+	testing.TB
+	store.Store
+
+	mu sync.Mutex // guards at
+	at time.Time
+}
+
+func (b *bench) now() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.at
+}
+
+func (b *bench) pass(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.at = b.at.Add(d)
+}
+
+// do does operations, none of which is to fail.
+func (b *bench) do(ops ...store.Op) []store.Result {
+	b.Helper()
+	results, err := b.Do(context.Background(), ops)
+	if err != nil || len(results) != len(ops) {
+		b.Fatalf("%d operations: got %d results, %v", len(ops), len(results), err)
+	}
+	return results
+}
+
+func takeOf(needs ...store.Need) store.Op {
+	return store.Op{Kind: store.OpTake, Group: "g", ID: 1, Needs: needs}
+}
+
+func need(budget string, l limiter.Limit, cost int64) store.Need {
+	return store.Need{Budget: budget, Limit: l, Cost: cost}
+}
+
+// checkLaws does at random what a Transport does, and compares every answer with
+// that of a store.Memory.
+func checkLaws(b *bench) {
+	mem := &store.Memory{Now: b.now}
+	limits := []limiter.Limit{
+		{N: 3, Per: time.Second}, {N: 5, Per: 7 * time.Nanosecond}, limiter.PerDay(4),
+		{N: 3, Per: time.Second, Strict: true}, {N: 10, Per: time.Second, Law: limiter.Bucket, Burst: 4},
+		limiter.Every(time.Second), {N: 7, Per: time.Second, Law: limiter.Spaced, Strict: true},
+		{N: 6, Per: time.Second, Law: limiter.Sliding}, {N: 5, Law: limiter.Calendar, Unit: limiter.Minute},
+		{N: 5, Law: limiter.Calendar, Unit: limiter.Day, Location: berlin()}, {N: 0, Per: time.Second},
+	}
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		group := "laws" + strconv.FormatUint(seed, 10)
+		in := make([]limiter.Limit, 4) // what each budget is under
+		for i := range in {
+			in[i] = limits[r.IntN(len(limits))]
+		}
+		var taken []store.Op
+		var at []store.Instant
+		for step := range 150 {
+			if r.IntN(3) == 0 {
+				b.pass(time.Duration(r.Int64N(int64(700 * time.Millisecond))))
+			}
+			if r.IntN(40) == 0 {
+				b.pass(time.Duration(r.Int64N(int64(30 * time.Hour))))
+			}
+			if r.IntN(25) == 0 {
+				in[r.IntN(len(in))] = limits[r.IntN(len(limits))]
+			}
+			needs := func() (list []store.Need) {
+				for i := range in {
+					if r.IntN(3) == 0 {
+						list = append(list, need(strconv.Itoa(i), in[i], 1+r.Int64N(3)))
+					}
+				}
+				return list
+			}
+			ears := []string{"ear/" + strconv.Itoa(r.IntN(2)), "ear"}
+			var ops []store.Op
+			for range 1 + r.IntN(3) {
+				op := store.Op{Group: group, ID: r.Uint64() | 1, Ears: ears, Needs: needs()}
+				switch k := r.IntN(20); {
+				case k < 9:
+					op.Kind, op.Line = store.OpTake, uint64(r.IntN(3))
+				case k < 11 && len(taken) > 0:
+					i := r.IntN(len(taken))
+					op = taken[i]
+					op.Kind = store.OpAnswer
+				case k < 13 && len(taken) > 0:
+					i := r.IntN(len(taken))
+					op = taken[i]
+					op.Kind, op.Taken = store.OpGive, at[i]
+					op.Needs = append([]store.Need(nil), op.Needs...)
+					for j := range op.Needs {
+						op.Needs[j].Taken = at[i]
+					}
+				case k < 14:
+					op.Kind = store.OpSpend
+					for j := range op.Needs {
+						op.Needs[j].Cost = r.Int64N(9) - 4
+					}
+				case k < 15:
+					op.Kind, op.Ear = store.OpPause, ears[r.IntN(2)]
+					op.Pause = &store.Pause{
+						For: time.Duration(r.Int64N(int64(time.Second))), Grow: r.IntN(2) == 0, Most: time.Minute,
+						Started: b.now().UnixNano(), Limits: in[:1], Source: "test",
+					}
+				case k < 16:
+					op.Kind, op.Ear = store.OpLearn, "ear"
+					if r.IntN(2) == 0 {
+						op.Only = "0"
+					}
+					op.Learn = &store.Learn{
+						Name: "n", Left: r.Int64N(5), Limit: 5, Reset: time.Duration(r.Int64N(int64(time.Second))),
+						Started: b.now().UnixNano(), InFlight: r.Int64N(2),
+					}
+				case k < 17:
+					op.Kind, op.Taken = store.OpSuccess, b.now().UnixNano()
+				case k < 18:
+					op.Kind = store.OpForecast
+					for range r.IntN(5) {
+						op.Asks = append(op.Asks, store.Op{Kind: store.OpTake, Group: group, ID: 1, Ears: ears, Needs: needs(), Line: uint64(r.IntN(3))})
+					}
+				default:
+					op.Kind = store.OpRead
+				}
+				ops = append(ops, op)
+			}
+			got := b.do(ops...)
+			want, err := mem.Do(context.Background(), ops)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i := range got {
+				if !reflect.DeepEqual(got[i], want[i]) {
+					b.Fatalf("seed %d, step %d, %s: got\n%+v\nwant\n%+v", seed, step, describe(&ops[i]), got[i], want[i])
+				}
+				if got[i].OK {
+					taken, at = append(taken, ops[i]), append(at, got[i].At)
+				}
+			}
+		}
+	}
+}
+
+func describe(op *store.Op) string { return fmt.Sprintf("%+v", *op) }
+
+func berlin() *time.Location {
+	if l, err := time.LoadLocation("Europe/Berlin"); err == nil {
+		return l
+	}
+	return time.UTC
+}
+
+func checkAllOrNone(b *bench) {
+	wide, narrow := need("wide", limiter.PerMinute(10), 1), need("narrow", limiter.PerMinute(1), 1)
+	if res := b.do(takeOf(narrow, wide))[0]; !res.OK || !reflect.DeepEqual(res.Remaining, []int64{0, 9}) {
+		b.Errorf("the first: got %+v, want it granted, with 0 and 9 left", res)
+	}
+	b.pass(time.Second)
+	res := b.do(takeOf(narrow, wide), store.Op{Kind: store.OpRead, Group: "g", Needs: []store.Need{narrow, wide}})
+	if res[0].OK || res[0].For != 59*time.Second || res[0].Bind != 0 {
+		b.Errorf("the second: got %+v, want it refused for 59s by the first need", res[0])
+	}
+	if !reflect.DeepEqual(res[1].Remaining, []int64{0, 9}) {
+		b.Errorf("after a refusal %v are left, want 0 and 9", res[1].Remaining)
+	}
+}
+
+func checkInOrder(b *bench) {
+	take := func(id, line uint64, cost int64) store.Op {
+		op := takeOf(need("b", limiter.PerMinute(5), cost))
+		op.ID, op.Line = id, line
+		return op
+	}
+	res := b.do(take(1, 1, 4), take(2, 1, 3), take(3, 1, 1), take(4, 2, 1), take(5, 2, 1))
+	for i, want := range []struct{ ok, skipped bool }{{true, false}, {false, false}, {false, true}, {true, false}, {false, false}} {
+		if res[i].OK != want.ok || res[i].Skipped != want.skipped {
+			b.Errorf("number %d: got granted %v, skipped %v, want %v and %v", i, res[i].OK, res[i].Skipped, want.ok, want.skipped)
+		}
+	}
+}
+
+func checkApart(b *bench) {
+	op := takeOf(need("b", limiter.PerMinute(1), 1))
+	other := op
+	other.Group = "h"
+	third := takeOf(need("c", limiter.PerMinute(1), 1))
+	for i, res := range b.do(op, other, third) {
+		if !res.OK {
+			b.Errorf("budget %d of three: got %+v, want it granted", i, res)
+		}
+	}
+}
+
+// checkAtOnce lets many take at one instant.
+func checkAtOnce(b *bench) {
+	const callers, each, limit = 8, 40, 100
+	var granted atomic.Int64
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for range each {
+				res, err := b.Do(context.Background(), []store.Op{takeOf(need("wide", limiter.PerHour(1000), 1), need("b", limiter.PerHour(limit), 1))})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				if res[0].OK {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if granted.Load() != limit {
+		b.Errorf("%d granted of %d, want %d", granted.Load(), callers*each, limit)
+	}
+	left := b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: []store.Need{need("wide", limiter.PerHour(1000), 1)}})[0].Remaining
+	if left[0] != 1000-limit {
+		b.Errorf("%d of the other limit are left, want %d: all or none", left[0], 1000-limit)
+	}
+}
+
+// checkLease lets a process go with a unit in flight, and another renew it.
+func checkLease(b *bench) {
+	strict := limiter.Limit{N: 1, Per: time.Minute, Strict: true}
+	gone := takeOf(need("gone", strict, 1))
+	if res := b.do(gone)[0]; !res.OK || !res.Strict {
+		b.Fatalf("got %+v, want it granted, and to be answered", res)
+	}
+	b.pass(store.Lease + time.Minute)
+	if res := b.do(gone)[0]; !res.OK {
+		b.Errorf("one period after the lease of one that nobody renewed: got %+v, want it granted", res)
+	}
+
+	op := takeOf(need("b", strict, 1))
+	if res := b.do(op)[0]; !res.OK || !res.Strict {
+		b.Fatalf("got %+v, want it granted, and to be answered", res)
+	}
+	b.pass(store.Lease - time.Second)
+	renew := op
+	renew.Kind = store.OpRenew
+	b.do(renew)
+	next := op
+	next.ID = 2
+	b.pass(store.Lease) // the lease's end
+	if res := b.do(next)[0]; res.OK || res.For != time.Minute || res.AtLeast {
+		b.Errorf("at the end of the lease: got %+v, want it to come back in 1m0s, for certain", res)
+	}
+	b.pass(time.Minute)
+	if res := b.do(next)[0]; !res.OK {
+		b.Errorf("one period after the lease: got %+v, want it granted", res)
+	}
+}
+
+func checkContext(b *bench) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	op := takeOf(need("b", limiter.PerMinute(1), 1))
+	if _, err := b.Do(ctx, []store.Op{op}); !errors.Is(err, context.Canceled) {
+		b.Errorf("with a context that is over: got %v, want %v", err, context.Canceled)
+	}
+	if res := b.do(op)[0]; !res.OK {
+		b.Errorf("after it: got %+v, want nothing taken", res)
+	}
+	b.do() // no operations are a question, too
+}
+
+func checkErrors(b *bench) {
+	op := takeOf(need("b", limiter.PerMinute(1), 1))
+	if _, err := b.Do(context.Background(), []store.Op{op, {Kind: 99, Group: "g"}}); err == nil {
+		b.Error("an operation of an unknown kind: got no error")
+	}
+}
+
+func checkForgets(b *bench) {
+	const keys = 500
+	for i := range keys {
+		b.do(takeOf(need(strconv.Itoa(i), limiter.PerSecond(1), 1)))
+	}
+	spent := store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{need("debt", limiter.PerHour(1), 7)}}
+	b.do(spent)
+	for range 20 * keys { // a store may take its time, but not for ever
+		b.pass(100 * time.Millisecond)
+		b.do(takeOf(need("busy", limiter.PerSecond(100), 1)))
+	}
+	n, err := b.Len(context.Background())
+	if err != nil || n > keys/10 {
+		b.Errorf("%d budgets remembered, %v; want those forgotten that nobody has used", n, err)
+	}
+	if res := b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: spent.Needs})[0]; res.Remaining[0] != -6 {
+		b.Errorf("the one in debt has %d left, want -6", res.Remaining[0])
+	}
+}
+
+// checkStatements counts the laws once more, by the words of their promises.
+func checkStatements(b *bench) {
+	left := func(n store.Need) int64 {
+		return b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: []store.Need{n}})[0].Remaining[0]
+	}
+	allow := func(n store.Need) bool { return b.do(takeOf(n))[0].OK }
+	spend := func(n store.Need) { b.do(store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{n}}) }
+
+	// S20 to S23: a bucket of 100, 10 a second.
+	bucket := limiter.Limit{N: 10, Per: time.Second, Law: limiter.Bucket, Burst: 100}
+	for _, step := range []struct {
+		later time.Duration
+		cost  int64
+		ok    bool
+		left  int64
+	}{
+		{0, 1, true, 99},
+		{0, 5, true, 94},
+		{0, 91, true, 3},
+		{0, 5, false, 3},
+		{0, 3, true, 0},
+		{3 * time.Second, 0, true, 30},
+		{6500 * time.Millisecond, 0, true, 95},
+		{time.Second, 0, true, 100}, // not 105
+		{0, 101, false, 100},
+		{0, 99, true, 1},
+		{0, 1, true, 0},
+		{0, 1, false, 0},
+	} {
+		b.pass(step.later)
+		n := need("bucket", bucket, step.cost)
+		if ok := allow(n); ok != step.ok || left(n) != step.left {
+			b.Errorf("bucket: %+v: granted %v, %d left", step, ok, left(n))
+		}
+	}
+
+	// S24: sliding, 80 in the window before, 40 s into this one.
+	for used, want := range map[int64]bool{50: true, 74: false} {
+		sliding := limiter.Limit{N: 100, Per: time.Minute, Law: limiter.Sliding}
+		name := "sliding" + strconv.FormatInt(used, 10)
+		spend(need(name, sliding, 80))
+		b.pass(time.Minute)
+		spend(need(name, sliding, used))
+		b.pass(40 * time.Second)
+		if got := allow(need(name, sliding, 1)); got != want {
+			b.Errorf("sliding with %d in this window: granted %v, want %v", used, got, want)
+		}
+	}
+
+	// S25: across the border of a minute, 20 of 10 under Calendar alone.
+	for i, tc := range []struct {
+		limit limiter.Limit
+		want  int
+	}{
+		{limiter.PerMinute(10), 10},
+		{limiter.Limit{N: 10, Per: time.Minute, Law: limiter.Sliding}, 10},
+		{limiter.Limit{N: 10, Law: limiter.Calendar, Unit: limiter.Minute}, 20},
+	} {
+		now := b.now()
+		b.pass(now.Truncate(time.Minute).Add(119 * time.Second).Sub(now))
+		got := 0
+		for range 4 {
+			for allow(need("border"+strconv.Itoa(i), tc.limit, 1)) {
+				got++
+			}
+			b.pass(time.Second / 2)
+		}
+		if got != tc.want {
+			b.Errorf("%v: %d starts in 2 s around the border, want %d", tc.limit, got, tc.want)
+		}
+	}
+
+	// S26: spaced, ten at once are told 1 s apart.
+	var asks []store.Op
+	for range 10 {
+		op := takeOf(need("spaced", limiter.Every(time.Second), 1))
+		op.Line = 1
+		asks = append(asks, op)
+	}
+	for i, w := range b.do(store.Op{Kind: store.OpForecast, Group: "g", Asks: asks})[0].Waits {
+		if w.For != time.Duration(i)*time.Second {
+			b.Errorf("spaced: number %d is told %v, want %v", i, w.For, time.Duration(i)*time.Second)
+		}
+	}
+
+	// S28: zero, and more than can ever be.
+	for name, n := range map[string]store.Need{
+		"zero": need("zero", limiter.PerSecond(0), 1), "impossible": need("small", limiter.PerSecond(2), 3),
+	} {
+		if res := b.do(takeOf(n))[0]; res.OK || res.For != store.Never {
+			b.Errorf("%s: got %+v, want it refused for ever", name, res)
+		}
+	}
+}

@@ -1,0 +1,455 @@
+package far
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/store"
+)
+
+// How many of a class ask at once, and how many of all classes: few while they are
+// refused, more while all are granted.
+const (
+	least     = 2
+	leastSpan = 8
+	most      = 128
+)
+
+// kick makes sure that what is due is asked for. l.mu is held.
+func (l *Line) kick() {
+	if !l.running {
+		l.running = true
+		go l.run()
+	}
+}
+
+// run asks the store until nothing is due.
+func (l *Line) run() {
+	l.hold()
+	defer l.Done()
+	for {
+		set := l.setting()
+		l.mu.Lock()
+		b := l.collect(&set)
+		if len(b.ops) == 0 {
+			l.running = false
+			l.arm(b.now)
+			l.mu.Unlock()
+			return
+		}
+		l.batch++
+		number := l.batch
+		l.mu.Unlock()
+		err := l.client.Away()
+		var results []store.Result
+		if err == nil {
+			// A store that does not heed its context is left behind.
+			late := time.AfterFunc(Timeout, func() { l.abandon(number, b) })
+			results, err = l.client.ask(b.ops)
+			late.Stop()
+			if err != nil {
+				l.client.failed(err)
+			}
+		}
+		l.mu.Lock()
+		switch {
+		case l.batch != number: // the others have gone on without it
+			l.mu.Unlock()
+			l.client.giveBack(b.ops, results)
+			return
+		case err != nil:
+			l.fail(b, err)
+		default:
+			l.apply(b, results, &set)
+		}
+		l.mu.Unlock()
+	}
+}
+
+// abandon goes on without the answer to a batch, if it is still awaited.
+func (l *Line) abandon(number uint64, b batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.batch != number || !l.running {
+		return
+	}
+	l.client.failed(errLate)
+	l.batch++
+	l.running = false
+	l.fail(b, errLate)
+}
+
+// A batch is one round trip: errands, takes, and maybe a forecast.
+type batch struct {
+	now      time.Time
+	ops      []store.Op
+	errands  []*errand
+	takes    []*waiter
+	forecast []*waiter
+}
+
+// collect returns what is to be asked. l.mu is held.
+func (l *Line) collect(s *Setting) (b batch) {
+	b.now = time.Now()
+	b.errands, l.errands = l.errands, nil
+	for _, e := range b.errands {
+		b.ops = append(b.ops, e.build(s))
+	}
+	if l.check && !l.looked { // by turns, where both are due
+		l.collectForecast(&b, s)
+	}
+	if b.forecast == nil {
+		l.collectTakes(&b, s)
+	}
+	if len(b.ops) == 0 && l.check {
+		l.collectForecast(&b, s)
+	}
+	l.looked = b.forecast != nil
+	return b
+}
+
+func (l *Line) collectForecast(b *batch, s *Setting) {
+	all := l.lowered
+	l.check, l.lowered = false, false
+	for e := l.order.Front(); e != nil; e = e.Next() {
+		b.forecast = append(b.forecast, e.Value.(*waiter))
+	}
+	if all && len(b.forecast) > 0 || slices.ContainsFunc(b.forecast, func(w *waiter) bool { return w.full || !w.by.IsZero() }) {
+		b.ops = append(b.ops, store.Op{Kind: store.OpForecast, Group: l.group, Asks: l.asks(s)})
+	} else {
+		b.forecast = nil
+	}
+}
+
+// collectTakes adds the questions of those who are due, in order of arrival.
+func (l *Line) collectTakes(b *batch, s *Setting) {
+	for _, c := range l.classes {
+		if c.due.After(b.now) {
+			continue
+		}
+		n := 0
+		for e := c.queue.Front(); e != nil && n < c.width; e = e.Next() {
+			b.takes = append(b.takes, e.Value.(*waiter))
+			n++
+		}
+	}
+	slices.SortFunc(b.takes, func(a, b *waiter) int { return cmp.Compare(a.nr, b.nr) })
+	b.takes = l.admit(b.takes, s)
+	asked := map[*class]bool{}
+	for _, w := range b.takes {
+		w.asking = true
+		asked[w.class] = true
+		b.ops = append(b.ops, l.op(w, s))
+	}
+	l.overdue = slices.DeleteFunc(l.overdue, func(w *waiter) bool {
+		if w.inLine() && !asked[w.class] {
+			l.refuse(w, l.atLeast(w, s, b.now))
+		}
+		return !w.inLine()
+	})
+	l.settle(s)
+}
+
+func (w *waiter) inLine() bool { return w.grant == nil && w.refusal == nil && w.err == nil && !w.left }
+
+// op returns the question of w.
+func (l *Line) op(w *waiter, s *Setting) store.Op {
+	op := store.Op{Kind: store.OpTake, Group: l.group, ID: w.id, Ears: w.ask.Ears, Line: w.class.line, Due: w.due}
+	for _, n := range w.ask.Needs {
+		if limit, ok := s.Limits(n.Place); ok {
+			op.Needs = append(op.Needs, store.Need{Budget: n.Budget, Limit: limit, Cost: n.Cost})
+		}
+	}
+	return op
+}
+
+// asks returns the questions of all in line.
+func (l *Line) asks(s *Setting) (asks []store.Op) {
+	for e := l.order.Front(); e != nil; e = e.Next() {
+		asks = append(asks, l.op(e.Value.(*waiter), s))
+	}
+	return asks
+}
+
+// fail sends everybody away, in order of arrival.
+func (l *Line) fail(b batch, err error) {
+	for _, e := range append(b.errands, l.errands...) {
+		e.finish(store.Result{}, fmt.Errorf("%w: %w", ErrAway, err))
+	}
+	l.errands, l.overdue, l.check = nil, nil, false
+	for e := l.order.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		e = e.Next()
+		if l.remove(w); !w.left {
+			w.err = ErrAway
+			l.wake(w)
+		}
+	}
+}
+
+func (e *errand) finish(res store.Result, err error) {
+	e.res, e.err = res, err
+	if e.done != nil {
+		close(e.done)
+	}
+}
+
+// apply obeys what the store has answered.
+func (l *Line) apply(b batch, results []store.Result, s *Setting) {
+	now := time.Now()
+	for i, e := range b.errands {
+		l.again(e.better, e.worse)
+		e.finish(results[i], nil)
+	}
+	results = results[len(b.errands):]
+	refused := map[*class]bool{}
+	blocked := map[string]block{}
+	for i, w := range b.takes {
+		res := &results[i]
+		w.asking = false
+		l.told(w, res, now)
+		switch {
+		case res.OK:
+			l.start(w, &b.ops[len(b.errands)+i], res, s, now)
+		case w.left:
+			l.remove(w)
+		case res.Skipped:
+			refused[w.class] = true
+		case res.For == store.Never:
+			op := &b.ops[len(b.errands)+i]
+			l.refuse(w, refusalOf(w.ask, op, res.Wait))
+		default:
+			refused[w.class] = true
+			w.due, w.wait = res.Wait.At, refusalOf(w.ask, &b.ops[len(b.errands)+i], res.Wait).Wait
+			w.class.due = now.Add(res.For)
+			if !w.left {
+				w.ask.Last = w.wait
+			}
+			if res.Bind >= 0 && !res.Pause && !res.Learned {
+				n := b.ops[len(b.errands)+i].Needs[res.Bind]
+				if o, ok := blocked[n.Budget]; !ok || n.Cost < o.cost {
+					blocked[n.Budget] = block{n.Cost, w.class.due, res.Wait}
+				}
+			}
+			if w.told && !w.by.IsZero() && w.class.due.After(w.by) {
+				l.check = true
+			}
+		}
+	}
+	for _, w := range b.takes {
+		l.stepBack(w)
+	}
+	l.block(blocked)
+	switch {
+	case len(blocked) > 0:
+		l.span = leastSpan
+	case len(b.takes) > 0:
+		l.span = min(most, 4*max(leastSpan, l.span))
+	}
+	for _, w := range b.takes {
+		if c := w.class; refused[c] {
+			c.width = least
+		} else {
+			c.width = min(most, 4*c.width)
+		}
+	}
+	l.settle(s)
+	if b.forecast != nil {
+		l.decide(b, results[len(b.takes)].Waits, s, now)
+	}
+}
+
+// A block is what a refusal says of one budget: so many units, or more, do not fit
+// before an instant, whoever asks.
+type block struct {
+	cost  int64
+	until time.Time
+	wait  store.Wait
+}
+
+// block spares those the question who need what has just been refused to others.
+func (l *Line) block(blocked map[string]block) {
+	if len(blocked) == 0 {
+		return
+	}
+	for _, c := range l.classes {
+		w := c.queue.Front().Value.(*waiter)
+		for i, n := range w.ask.Needs {
+			if b, ok := blocked[n.Budget]; ok && n.Cost >= b.cost && c.due.Before(b.until) {
+				c.due = b.until
+				w.due, w.wait = b.wait.At, b.wait
+				w.wait.Bind = i
+			}
+		}
+	}
+}
+
+// start hands w its grant.
+func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now time.Time) {
+	w.class.due = time.Time{}
+	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, Pass: w.pass, strict: res.Strict, take: *op, w: w}
+	void := w.passed && g.Pass.Void()
+	w.passed, w.pass = false, line.Pass{}
+	l.detach(w)
+	i := 0
+	for _, n := range w.ask.Needs {
+		left := int64(unlimited)
+		if i < len(op.Needs) && op.Needs[i].Budget == n.Budget {
+			left = res.Remaining[i]
+			i++
+		}
+		g.Left = append(g.Left, left)
+	}
+	if l.slots(s) && !w.ask.NoSlot {
+		g.Slot = true
+		l.inFlight++
+		l.hold()
+	}
+	switch {
+	case w.left:
+		l.cancel(g)
+		return
+	case void: // the gate has closed while the store was asked
+		l.cancel(g)
+		r, _ := w.ask.Near.Look(w.ask.Gate)
+		if r == nil {
+			r = &line.Refusal{Open: true, Cause: w.ask.Gate.Cause(), RetryAfter: w.ask.Gate.Delay(now), Need: -1}
+		}
+		w.refusal = gated(r)
+		w.ready <- struct{}{}
+		return
+	}
+	if g.strict {
+		l.keep(g)
+	}
+	if l.inAir == nil {
+		l.inAir = map[*Grant]bool{}
+	}
+	l.inAir[g] = true
+	w.grant = g
+	l.wake(w)
+}
+
+// wake wakes w after those who were woken before it have gone on.
+func (l *Line) wake(w *waiter) {
+	if l.chain = append(l.chain, w); len(l.chain) == 1 {
+		w.ready <- struct{}{}
+	}
+}
+
+const unlimited = 1<<63 - 1
+
+// decide refuses those who cannot start in time, and bounds the waits of the
+// others.
+func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
+	op := &b.ops[len(b.ops)-1]
+	for i, w := range b.forecast {
+		if !w.inLine() || !w.full && w.by.IsZero() && waits[i].For != store.Never {
+			continue
+		}
+		r := refusalOf(w.ask, &op.Asks[i], waits[i])
+		l.bySlot(r, w.ask, s)
+		at := now.Add(r.For)
+		switch {
+		case r.For == store.Never:
+			l.refuse(w, r)
+		case r.For == 0 && !r.Slot: // it starts with the next batch
+			if w.class.due = (time.Time{}); w.full {
+				w.full = false
+				l.fresh = append(l.fresh, w)
+			}
+		case !w.by.IsZero() && (at.After(w.by) || !w.by.After(now)):
+			r.Deadline = w.byDeadline
+			l.refuse(w, r)
+		case w.full:
+			r.LineFull = true
+			l.refuse(w, r)
+		case w.timer == nil:
+			w.timer = time.AfterFunc(w.by.Sub(now), func() { l.expire(w) })
+		}
+	}
+}
+
+// expire refuses w when its wait budget ends, if by then it has not started.
+func (l *Line) expire(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.inLine() {
+		l.overdue = append(l.overdue, w) // after those who are due at this instant
+		l.kick()
+	}
+}
+
+// atLeast is the refusal of one whose wait has ended before anybody could say how
+// long it would be.
+func (l *Line) atLeast(w *waiter, s *Setting, now time.Time) *Refusal {
+	r := &Refusal{Wait: store.Wait{For: max(0, w.class.due.Sub(now)), AtLeast: true, Bind: -1}, Deadline: w.byDeadline}
+	if w.class.due.IsZero() {
+		r.For = 0
+	}
+	if first := w.class.queue.Front().Value.(*waiter); first.due != 0 {
+		r.Bind, r.Pause, r.Learned, r.Name = first.wait.Bind, first.wait.Pause, first.wait.Learned, first.wait.Name
+	}
+	l.bySlot(r, w.ask, s)
+	return r
+}
+
+// bySlot adds to a refusal what a cap on those in flight makes of it: nobody
+// knows who will hold the slots.
+func (l *Line) bySlot(r *Refusal, a *Ask, s *Setting) {
+	if r.For == store.Never || a.Gate.Free() && (!l.slots(s) || a.NoSlot) {
+		return
+	}
+	full := l.blocked(a, s)
+	r.Slot = full && r.For == 0
+	r.AtLeast = r.AtLeast || full || r.For > 0
+}
+
+// refuse tells w that it cannot start in time.
+func (l *Line) refuse(w *waiter, r *Refusal) {
+	l.remove(w)
+	w.refusal = r
+	w.ready <- struct{}{}
+}
+
+// refusalOf returns what a wait comes to, with Bind as an index of the ask's needs.
+func refusalOf(a *Ask, op *store.Op, wait store.Wait) *Refusal {
+	r := &Refusal{Wait: wait}
+	if wait.Bind < 0 {
+		return r
+	}
+	n := op.Needs[wait.Bind]
+	r.Bind = slices.IndexFunc(a.Needs, func(m Need) bool { return m.Budget == n.Budget })
+	if wait.For == store.Never {
+		r.Disabled = n.Limit.N == 0
+		r.Impossible = !r.Disabled
+	}
+	return r
+}
+
+// arm sets the timer for the first class that will be due after now. l.mu is held.
+func (l *Line) arm(now time.Time) {
+	var at time.Time
+	for _, c := range l.classes {
+		if c.due.After(now) && (at.IsZero() || c.due.Before(at)) {
+			at = c.due
+		}
+	}
+	if l.relents.After(now) && (at.IsZero() || l.relents.Before(at)) {
+		at = l.relents
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	if !at.IsZero() {
+		l.timer = time.AfterFunc(time.Until(at), func() {
+			l.mu.Lock()
+			l.kick()
+			l.mu.Unlock()
+		})
+	}
+}

@@ -1,0 +1,271 @@
+// Package far is the line of those whose budgets are in a store: a queue in this
+// process, first in, first out among those with the same needs. The first of each
+// kind asks the store, sleeps until the exact time that it tells, and asks again;
+// nothing polls. No lock is held while the store works.
+package far
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headway-go/headway/store"
+)
+
+// Timeout bounds a round trip. A store that needs longer counts as away.
+const Timeout = 2 * time.Second
+
+// A Client asks one store for many lines. While the store is away, nobody waits
+// for it: one question at a time, when somebody comes, finds out whether it is
+// back.
+type Client struct {
+	Store store.Store
+	// Max bounds how many lines and names are remembered for pages.
+	Max int
+
+	names   atomic.Int64 // of all lines
+	hasNews atomic.Bool  // there may be news
+
+	mu      sync.Mutex // guards following fields
+	lines   map[lineKey]*Line
+	away    error   // why; nil: it is there
+	news    []error // for News
+	probing bool
+	probeAt time.Time     // no question before
+	backoff time.Duration // from one to the next
+}
+
+// The time between questions doubles from least to most.
+const (
+	leastBackoff = 100 * time.Millisecond
+	mostBackoff  = 5 * time.Second
+)
+
+// ErrAway says that the store could not be asked.
+var ErrAway = errors.New("the store is away")
+
+var errLate = errors.New("the store did not answer in time")
+
+// Away returns why the store is away, nil if it is there.
+func (c *Client) Away() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away != nil && !c.probing && !time.Now().Before(c.probeAt) {
+		c.probing = true
+		go c.probe()
+	}
+	return c.away
+}
+
+func (c *Client) probe() {
+	_, err := c.ask(nil)
+	c.mu.Lock()
+	c.probing = false
+	if err == nil {
+		c.away = nil
+		c.toldLocked(nil)
+	} else {
+		c.away = err
+		c.backoff = min(2*c.backoff, mostBackoff)
+		c.probeAt = time.Now().Add(c.backoff)
+	}
+	c.mu.Unlock()
+}
+
+// toldLocked keeps what News returns.
+func (c *Client) toldLocked(err error) {
+	c.news = append(c.news, err)
+	c.hasNews.Store(true)
+}
+
+// News returns once, and to one caller, that the store is away, and why, or back,
+// which is nil.
+func (c *Client) News() []error {
+	if !c.hasNews.Load() {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	news := c.news
+	c.news = nil
+	c.hasNews.Store(false)
+	return news
+}
+
+// failed notes that the store is away.
+func (c *Client) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away != nil {
+		return
+	}
+	c.away, c.backoff = err, leastBackoff
+	c.probeAt = time.Now().Add(c.backoff)
+	c.toldLocked(err)
+}
+
+// ask asks the store, for about as long as Timeout if it heeds its context. A
+// panic in it must not end the program, since this is no goroutine of a caller's.
+func (c *Client) ask(ops []store.Op) (results []store.Result, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			results, err = nil, fmt.Errorf("the store has panicked: %v", p)
+		}
+	}()
+	results, err = c.Store.Do(ctx, ops)
+	if err == nil && len(results) != len(ops) {
+		return nil, errors.New("the store has answered other questions than were asked")
+	}
+	return results, err
+}
+
+// giveBack gives back what was granted to those who no longer wait for it.
+func (c *Client) giveBack(ops []store.Op, results []store.Result) {
+	var back []store.Op
+	for i := range results {
+		if results[i].OK {
+			back = append(back, giveOp(&ops[i], results[i].At))
+		}
+	}
+	if len(back) > 0 {
+		c.ask(back) // nobody is left to hear of an error; the units come back by their laws
+	}
+}
+
+// giveOp returns what gives back what take has taken at an instant.
+func giveOp(take *store.Op, at store.Instant) store.Op {
+	op := store.Op{Kind: store.OpGive, Group: take.Group, ID: take.ID, Ears: take.Ears, Taken: at}
+	for _, n := range take.Needs {
+		n.Taken = at
+		op.Needs = append(op.Needs, n)
+	}
+	return op
+}
+
+type lineKey struct {
+	owner any
+	group string
+}
+
+// Line returns the line of an owner and a group. It is in use until Done has been
+// called on it as often as Line has returned it.
+func (c *Client) Line(owner any, group string, setting func() Setting) *Line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := lineKey{owner, group}
+	l := c.lines[key]
+	if l == nil {
+		l = &Line{client: c, group: group, setting: setting, classes: map[string]*class{}}
+		if c.lines == nil {
+			c.lines = map[lineKey]*Line{}
+		}
+		for key, l := range c.lines {
+			if len(c.lines) < c.Max {
+				break
+			}
+			if l.users == 0 {
+				delete(c.lines, key)
+			}
+		}
+		c.lines[key] = l
+	}
+	l.users++
+	return l
+}
+
+// Find is Line, but nil where there is none at present.
+func (c *Client) Find(owner any, group string) *Line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[lineKey{owner, group}]
+	if l != nil {
+		l.users++
+	}
+	return l
+}
+
+// Lines returns the lines of an owner. Done must be called on each.
+func (c *Client) Lines(owner any) (all []*Line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, l := range c.lines {
+		if key.owner == owner {
+			l.users++
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// Group returns the name of its group.
+func (l *Line) Group() string { return l.group }
+
+// Done ends one use of l.
+func (l *Line) Done() {
+	c := l.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.users--
+}
+
+// room reports whether there is room for one name more. When there is none, all
+// are forgotten, and those in use come back.
+func (c *Client) room() bool {
+	if c.names.Add(1) <= int64(c.Max) {
+		return true
+	}
+	c.names.Store(0)
+	go c.forget()
+	return false
+}
+
+func (c *Client) forget() {
+	for _, l := range c.all() {
+		l.forget()
+	}
+}
+
+func (c *Client) all() (all []*Line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.lines {
+		all = append(all, l)
+	}
+	return all
+}
+
+// hold is Line for who has l already.
+func (l *Line) hold() {
+	l.client.mu.Lock()
+	l.users++
+	l.client.mu.Unlock()
+}
+
+// Changed tells all lines that their settings have.
+func (c *Client) Changed() {
+	for _, l := range c.all() {
+		l.changed()
+	}
+}
+
+// Why returns why the store is away, nil if it is there. It asks nothing.
+func (c *Client) Why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.away
+}
+
+// ProbeIn returns the time until the next question whether the store is back.
+func (c *Client) ProbeIn() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away == nil {
+		return 0
+	}
+	return max(0, time.Until(c.probeAt))
+}

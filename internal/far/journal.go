@@ -1,0 +1,58 @@
+package far
+
+import (
+	"time"
+
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/store"
+)
+
+// A line.Journal of those in line here has times since they arrived. The store says
+// what holds up who asks it, so that a pause is known from then on only.
+
+// note has the journal of w, if there is one, tell of it. w has just joined.
+func (l *Line) note(w *waiter) {
+	if j := w.ask.Journal; j != nil {
+		*j = line.Journal{Told: line.Never, Head: line.Never, Late: line.Never, Ahead: w.class.queue.Len() - 1, Place: l.order.Len() - 1}
+		if j.Ahead > 0 {
+			j.Told = 0
+		} else {
+			j.Head = 0
+		}
+	}
+}
+
+// leads notes that nobody of c stands before its first any more.
+func (l *Line) leads(c *class) {
+	if e := c.queue.Front(); e != nil {
+		w := e.Value.(*waiter)
+		if j := w.ask.Journal; j != nil && j.Head == line.Never {
+			j.Head = time.Since(w.arrived)
+		}
+	}
+}
+
+// told notes what the store has said to w.
+func (l *Line) told(w *waiter, res *store.Result, now time.Time) {
+	j := w.ask.Journal
+	if j == nil || w.left {
+		return
+	}
+	at := now.Sub(w.arrived)
+	if j.Told == line.Never {
+		j.Told = at
+	}
+	if !res.OK && !res.Skipped {
+		j.Late = line.Never
+		if res.Pause && res.For != store.Never {
+			j.Pauses = append(j.Pauses, line.Span{From: at, To: at + res.For})
+		}
+	}
+}
+
+// dueSince notes from when on only a slot, or the gate, holds w up.
+func (w *waiter) dueSince(now time.Time, gate bool) {
+	if j := w.ask.Journal; j != nil && j.Late == line.Never {
+		j.Late, j.Gate = now.Sub(w.arrived), gate
+	}
+}

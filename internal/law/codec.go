@@ -1,0 +1,309 @@
+package law
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// version is the first byte of everything that is written down. A reader that
+// does not know it must not guess.
+const version = 1
+
+// ErrVersion says that a state was written down by another version of this
+// package.
+var ErrVersion = errors.New("law: the state was written by another version")
+
+// ErrCorrupt says that what was read is not a state.
+var ErrCorrupt = errors.New("law: the state is corrupt")
+
+// Encode appends st, which is under the limit s, to b. Instants are written as
+// they are, so that whoever reads them has to count from the same epoch.
+func Encode(b []byte, s Spec, st State) []byte {
+	e := encoder{append(b, version)}
+	e.spec(s)
+	switch st := st.(type) {
+	case *window:
+		e.ints(st.flying, int64(st.len))
+		last := Time(0)
+		for i := range st.len {
+			e.ints(st.at(i).At-last, st.at(i).Cost)
+			last = st.at(i).At
+		}
+	case *bucket:
+		e.bucket(st)
+	case *spaced:
+		e.bucket(&st.bucket)
+		e.ints(st.flying)
+	case *sliding:
+		e.bool(st.used)
+		e.ints(st.start, st.cur, st.prev)
+	case *calendar:
+		e.ints(st.used, int64(st.end.Sub(st.wall)))
+	}
+	return e.b
+}
+
+// Decode reads what Encode has written, and returns the limit that it was under
+// too. wall is what the wall clock shows at the instant 0.
+func Decode(b []byte, wall time.Time) (Spec, State, error) {
+	d := decoder{b: b}
+	d.version()
+	s := d.spec()
+	if d.err != nil {
+		return Spec{}, nil, d.err
+	}
+	if len(s.Validate()) > 0 {
+		return Spec{}, nil, ErrCorrupt
+	}
+	st := New(s, wall)
+	switch st := st.(type) {
+	case *window:
+		if flying := d.int(); st.strict {
+			st.flying = flying
+		} else if flying != 0 {
+			d.fail()
+		}
+		n, last := d.int(), Time(0)
+		for i := int64(0); i < n && d.err == nil; i++ {
+			last += d.int()
+			cost := d.int()
+			if cost < 0 {
+				d.fail()
+				break
+			}
+			st.add(last, cost)
+		}
+	case *bucket:
+		d.bucket(st)
+	case *spaced:
+		d.bucket(&st.bucket)
+		st.flying = d.int()
+	case *sliding:
+		st.used = d.bool()
+		st.start, st.cur, st.prev = d.int(), d.int(), d.int()
+	case *calendar:
+		st.used = d.int()
+		st.end = st.wall.Add(time.Duration(d.int()))
+	}
+	return s, st, d.end()
+}
+
+// EncodePace appends p to b.
+func EncodePace(b []byte, p *Pace) []byte {
+	e := encoder{append(b, version)}
+	e.ints(p.n, p.per, p.end, p.starts, p.raised, p.step)
+	return e.b
+}
+
+// DecodePace reads what EncodePace has written.
+func DecodePace(b []byte) (*Pace, error) {
+	d := decoder{b: b}
+	d.version()
+	p := &Pace{rate: rate{n: d.int(), per: d.int()}, end: d.int(), starts: d.int(), raised: d.int(), step: d.int()}
+	if p.n <= 0 || p.per <= 0 {
+		d.fail()
+	}
+	return p, d.end()
+}
+
+// Until returns an instant from which on st is recovered if nothing is taken. It
+// is not before now, and late rather than early.
+func Until(st State, now Time) Time {
+	switch st := st.(type) {
+	case *window:
+		if st.flying > 0 {
+			return Never
+		}
+		if st.len > 0 {
+			return max(now, addSat(st.last(), st.per))
+		}
+	case *bucket:
+		return max(now, addSat(st.full, 2))
+	case *spaced:
+		if st.flying > 0 {
+			return Never
+		}
+		return max(now, addSat(st.full, 2))
+	case *sliding:
+		if st.used {
+			return max(now, addSat(st.start, addSat(st.per, st.per)))
+		}
+	case *calendar:
+		if st.used > 0 {
+			return max(now, st.instant(st.end))
+		}
+	case *Cap:
+		return max(now, st.keep)
+	case *Pace:
+		if st.step > 0 {
+			return max(now, addSat(st.end, memory))
+		}
+		return max(now, addSat(st.end, gentle))
+	}
+	return now
+}
+
+type encoder struct{ b []byte }
+
+func (e *encoder) ints(list ...int64) {
+	for _, n := range list {
+		e.b = binary.AppendVarint(e.b, n)
+	}
+}
+
+func (e *encoder) bool(v bool) {
+	n := int64(0)
+	if v {
+		n = 1
+	}
+	e.ints(n)
+}
+
+func (e *encoder) text(s string) {
+	e.ints(int64(len(s)))
+	e.b = append(e.b, s...)
+}
+
+func (e *encoder) spec(s Spec) {
+	e.ints(s.N, int64(s.Per), int64(s.Kind), s.Burst, int64(s.Unit))
+	e.bool(s.Strict)
+	zone := ""
+	if s.Location != nil {
+		zone = s.Location.String()
+	}
+	e.text(zone)
+}
+
+func (e *encoder) bucket(b *bucket) {
+	var list []gap
+	if b.gaps != nil {
+		list = b.gaps.list[:b.gaps.len]
+	}
+	e.ints(b.full, b.frac, b.since, int64(len(list)))
+	for _, g := range list {
+		e.ints(g.at, g.ns)
+	}
+}
+
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) fail() {
+	if d.err == nil {
+		d.err = ErrCorrupt
+	}
+	d.b = nil
+}
+
+func (d *decoder) end() error {
+	if len(d.b) > 0 {
+		d.fail()
+	}
+	return d.err
+}
+
+func (d *decoder) version() {
+	switch {
+	case len(d.b) == 0:
+		d.fail()
+	case d.b[0] != version:
+		d.err, d.b = ErrVersion, nil
+	default:
+		d.b = d.b[1:]
+	}
+}
+
+func (d *decoder) int() int64 {
+	n, size := binary.Varint(d.b)
+	if size <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[size:]
+	return n
+}
+
+func (d *decoder) bool() bool { return d.int() != 0 }
+
+func (d *decoder) text() string {
+	n := d.int()
+	if n < 0 || n > int64(len(d.b)) {
+		d.fail()
+		return ""
+	}
+	s := string(d.b[:n])
+	d.b = d.b[n:]
+	return s
+}
+
+func (d *decoder) spec() Spec {
+	s := Spec{N: d.int(), Per: time.Duration(d.int()), Kind: Kind(d.int()), Burst: d.int(), Unit: Unit(d.int()), Strict: d.bool()}
+	if zone := d.text(); zone != "" {
+		loc, err := time.LoadLocation(zone)
+		if err != nil { // the same limit is asked for by somebody who has the zone
+			loc = time.UTC
+		}
+		s.Location = loc
+	}
+	return s
+}
+
+func (d *decoder) bucket(b *bucket) {
+	b.full, b.frac, b.since = d.int(), d.int(), d.int()
+	n := d.int()
+	if n < 0 || n > int64(len(gaps{}.list)) || b.frac < 0 || b.frac > 0 && b.frac >= b.n {
+		d.fail()
+		return
+	}
+	if n == 0 {
+		return
+	}
+	b.gaps = &gaps{len: int(n)}
+	for i := range n {
+		b.gaps.list[i] = gap{at: d.int(), ns: d.int()}
+	}
+}
+
+// EncodeCap appends c to b, without who is in flight.
+func EncodeCap(b []byte, c *Cap) []byte {
+	e := encoder{append(b, version)}
+	e.text(c.Name)
+	e.ints(c.left, c.limit, c.end, c.window, c.begun, c.keep, c.last, c.heard, c.told, c.low, c.lower, c.since, c.drift)
+	for _, v := range []bool{c.blind, c.rolled, c.pace, c.started, c.said} {
+		e.bool(v)
+	}
+	return e.b
+}
+
+// DecodeCap reads what EncodeCap has written; see NewCap for flying.
+func DecodeCap(b []byte, flying *int64) (*Cap, error) {
+	d := decoder{b: b}
+	d.version()
+	c := NewCap(d.text(), flying)
+	for _, n := range []*int64{&c.left, &c.limit, &c.end, &c.window, &c.begun, &c.keep, &c.last, &c.heard, &c.told, &c.low, &c.lower, &c.since, &c.drift} {
+		*n = d.int()
+	}
+	for _, v := range []*bool{&c.blind, &c.rolled, &c.pace, &c.started, &c.said} {
+		*v = d.bool()
+	}
+	if c.window <= 0 {
+		d.fail()
+	}
+	return c, d.end()
+}
+
+// HearOfSome is Hear for who knows of some in flight only: it lowers what is
+// left, by those too, but never raises it before units come back.
+func (c *Cap) HearOfSome(now Time, s Said, flying int64) {
+	c.roll(now)
+	// One more in flight, and one more left, are the same again; but with somebody
+	// in flight Hear raises nothing.
+	flying++
+	c.flying, s.Left = &flying, addSat(s.Left, 1)
+	c.Hear(now, s)
+	var none int64
+	c.flying = &none
+}

@@ -1,0 +1,151 @@
+package law
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// codecWall is what the tests' wall clock shows at the instant 0.
+var codecWall = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// A state that is written down and read after every step decides as one that is
+// not.
+func TestWrittenDownStatesDecideAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawCodecSpec(t)
+		plain, written := New(s, codecWall), New(s, codecWall)
+		now := Time(1_000_000_000)
+		type taken struct {
+			at     Time
+			cost   int64
+			flying bool
+		}
+		var all []taken
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now += rapid.Int64Range(0, 3*int64(s.Period())/2).Draw(t, "later")
+			var err error
+			var back Spec
+			if back, written, err = Decode(Encode(nil, s, written), codecWall); err != nil {
+				t.Fatalf("%v: %v", s, err)
+			}
+			if back.String() != s.String() {
+				t.Fatalf("got limit %v, want %v", back, s)
+			}
+			cost := rapid.Int64Range(1, 4).Draw(t, "cost")
+			a, la := plain.Earliest(now, now, cost)
+			b, lb := written.Earliest(now, now, cost)
+			if a != b || la != lb || plain.Remaining(now) != written.Remaining(now) || plain.Recovered(now) != written.Recovered(now) {
+				t.Fatalf("%v at %d: written down %d %v, left %d; want %d %v, left %d", s, now, b, lb, written.Remaining(now), a, la, plain.Remaining(now))
+			}
+			switch rapid.IntRange(0, 4).Draw(t, "op") {
+			case 0, 1:
+				fl := plain.Take(now, cost)
+				written.Take(now, cost)
+				all = append(all, taken{now, cost, fl})
+			case 2:
+				n := rapid.Int64Range(-3, 3).Draw(t, "n")
+				plain.Spend(now, n)
+				written.Spend(now, n)
+			case 3, 4:
+				if len(all) == 0 {
+					continue
+				}
+				i := rapid.IntRange(0, len(all)-1).Draw(t, "which")
+				if e := &all[i]; e.flying {
+					plain.Answered(now, e.cost)
+					written.Answered(now, e.cost)
+					e.flying, e.at = false, now
+				} else {
+					plain.Give(e.at, e.cost, false)
+					written.Give(e.at, e.cost, false)
+					all = append(all[:i], all[i+1:]...)
+				}
+			}
+		}
+		end := Until(plain, now)
+		if end != Never && !plain.Recovered(end) {
+			t.Fatalf("%v: not recovered at %d, the end that Until gives", s, end)
+		}
+	})
+}
+
+func drawCodecSpec(t *rapid.T) Spec {
+	s := Spec{N: rapid.Int64Range(1, 6).Draw(t, "N"), Kind: Kind(rapid.IntRange(0, 4).Draw(t, "law"))}
+	if s.Kind == Calendar {
+		s.Unit = Unit(rapid.IntRange(int(Minute), int(Month)).Draw(t, "unit"))
+		return s
+	}
+	s.Per = time.Duration(rapid.Int64Range(1, 1_000_000).Draw(t, "per"))
+	if s.Kind == Window || s.Kind == Spaced {
+		s.Strict = rapid.Bool().Draw(t, "strict")
+	}
+	return s
+}
+
+func TestWrittenDownPause(t *testing.T) {
+	p := NewPace(Spec{N: 3, Per: time.Second})
+	p.Grow(5, 1, 7, 100)
+	p.Take(20, 1)
+	q, err := DecodePace(EncodePace(nil, p))
+	if err != nil || *q != *p {
+		t.Errorf("got %+v, %v; want %+v", q, err, p)
+	}
+}
+
+func TestWrittenDownCap(t *testing.T) {
+	var flying int64
+	c := NewCap("tokens", &flying)
+	c.Hear(5, Said{Left: 7, Limit: 10, Reset: 100, Window: 50, Started: 3, Pace: true})
+	c.Take(20, 1)
+	flying = 1
+	c.Hear(21, Said{Left: 4, Limit: 10, Reset: 84, Window: 50, Started: 20, Pace: true})
+	d, err := DecodeCap(EncodeCap(nil, c), &flying)
+	if err != nil || *d != *c {
+		t.Errorf("got %+v, %v; want %+v", d, err, c)
+	}
+}
+
+func TestBrokenStatesAreErrors(t *testing.T) {
+	s := Spec{N: 3, Per: time.Second, Kind: Bucket}
+	st := New(s, codecWall)
+	st.Take(1, 2)
+	whole := Encode(nil, s, st)
+	for n := range whole {
+		if _, _, err := Decode(whole[:n], codecWall); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("the first %d bytes: got %v, want %v", n, err, ErrCorrupt)
+		}
+	}
+	if _, _, err := Decode(append(bytes.Clone(whole), 0), codecWall); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a byte too many: got %v, want %v", err, ErrCorrupt)
+	}
+	newer := bytes.Clone(whole)
+	newer[0]++
+	if _, _, err := Decode(newer, codecWall); !errors.Is(err, ErrVersion) {
+		t.Errorf("a newer version: got %v, want %v", err, ErrVersion)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for k := Window; k <= Calendar; k++ {
+		s := Spec{N: 3, Kind: k, Per: time.Second}
+		if k == Calendar {
+			s.Per, s.Unit = 0, Day
+		}
+		st := New(s, codecWall)
+		st.Take(1, 2)
+		f.Add(Encode(nil, s, st))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, st, err := Decode(b, codecWall)
+		if err != nil {
+			return
+		}
+		if _, _, err := Decode(Encode(nil, s, st), codecWall); err != nil {
+			t.Errorf("%x reads as a state that cannot be written and read again: %v", b, err)
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package line
+
+import "time"
+
+// Those whose budgets are in a store wait in a line of their own; see package far.
+// The gate that they must pass is before this line, which keeps count of them.
+// They stand before it until they have passed, or leave.
+
+// Stand has one more stand before g, or returns its refusal.
+func (l *Line) Stand(g *Gate) (*Refusal, error) {
+	now := l.lock()
+	defer l.unlock()
+	if l.retired || g.retired {
+		return nil, ErrRetired
+	}
+	r := l.barred(g, now)
+	if r == nil {
+		g.waiting++
+	}
+	return r, nil
+}
+
+// Leave undoes Stand.
+func (l *Line) Leave(g *Gate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g.waiting--
+}
+
+// Pass lets one who stands before g, and whose turn has come, pass with p. Else it
+// is refused, or has to wait for one in flight to land.
+func (l *Line) Pass(g *Gate, p *Pass) (ok bool, r *Refusal) {
+	now := l.lock()
+	defer l.unlock()
+	if r := l.shut(g, now); r != nil {
+		return false, r
+	}
+	if !l.take(g, p, now) {
+		return false, nil
+	}
+	g.waiting--
+	return true, nil
+}
+
+// Held returns until when who is due waits for one in flight to land, should none
+// do so: zero if it need not.
+func (l *Line) Held(g *Gate) time.Duration {
+	now := l.lock()
+	defer l.unlock()
+	if !g.holds(now) {
+		return 0
+	}
+	return time.Duration(g.relents() - now)
+}
+
+// Back has one who has passed with p stand before its gate again.
+func (l *Line) Back(p *Pass) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := p.gate
+	p.giveBack()
+	g.waiting++
+}
+
+// GiveBack undoes Pass for one who was not sent.
+func (l *Line) GiveBack(p *Pass) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.giveBack()
+}
+
+// Surplus returns how many of those who stand before g have room there, and how the
+// others are refused; nil where all have.
+func (l *Line) Surplus(g *Gate) (room int, r *Refusal) {
+	now := l.lock()
+	defer l.unlock()
+	if g.Closed() {
+		return g.waiting, nil
+	}
+	if room = g.Room(l.time(now)); g.waiting <= room {
+		return g.waiting, nil
+	}
+	return room, l.refusalOf(g, now)
+}
+
+// Void reports whether who passed with p when g was closed came too late: it has
+// opened since.
+func (p *Pass) Void() bool { return p.gate != nil && !p.probe && !p.gate.Closed() }

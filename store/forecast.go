@@ -1,0 +1,109 @@
+package store
+
+import (
+	"container/heap"
+	"slices"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// forecast lets asks start on copies of the rows, each at its earliest instant,
+// those of one line in order. What depends on an answer is as if that came at
+// once.
+func (t *tx) forecast(asks []Op) []Wait {
+	s := &tx{now: t.now, rows: t.rows, seen: map[name]*row{}}
+	loose := map[*row]bool{} // something depends on an answer
+	for key, r := range t.seen {
+		s.seen[key] = r.clone()
+	}
+	waits := make([]Wait, len(asks))
+	next := map[uint64][]int{} // by line
+	var due queue
+	for i := range asks {
+		line := asks[i].Line
+		if line == 0 {
+			due = append(due, candidate{at: t.now, i: i})
+			continue
+		}
+		if next[line] = append(next[line], i); len(next[line]) == 1 {
+			due = append(due, candidate{at: t.now, i: i})
+		}
+	}
+	heap.Init(&due)
+	for len(due) > 0 && s.err == nil {
+		c := heap.Pop(&due).(candidate)
+		op := &asks[c.i]
+		s.now = t.now // so that holds converts and lands as of the present
+		all := s.holds(op)
+		for i := range all {
+			if r := all[i].row; r != nil && len(r.flights) > 0 {
+				for _, f := range r.flights {
+					r.state.Answered(t.now, f.cost)
+				}
+				r.flights, loose[r] = nil, true
+			}
+		}
+		at, _, bind := earliest(all, c.at, c.at)
+		if bind >= 0 {
+			c.by = all[bind].state()
+		}
+		if at > c.at && at != law.Never {
+			c.at = at
+			heap.Push(&due, c)
+			continue
+		}
+		bind = slices.IndexFunc(all, func(h hold) bool { return h.state() == c.by })
+		waits[c.i] = t.wait(all, at, false, bind)
+		if at != law.Never {
+			for i := range all {
+				h := &all[i]
+				if h.state().Take(at, h.cost) {
+					h.state().Answered(at, h.cost)
+					loose[h.row] = true
+				}
+			}
+		}
+		waits[c.i].AtLeast = waits[c.i].For > 0 && waits[c.i].For != Never && bind >= 0 && all[bind].row != nil && loose[all[bind].row]
+		if line := op.Line; line != 0 {
+			if next[line] = next[line][1:]; len(next[line]) > 0 {
+				from := max(t.now, at)
+				if at == law.Never {
+					from = c.at
+				}
+				// What held this one up holds the next one up too.
+				after := candidate{at: from, i: next[line][0]}
+				if from > t.now {
+					after.by = c.by
+				}
+				heap.Push(&due, after)
+			}
+		}
+	}
+	if s.err != nil {
+		t.err = s.err
+	}
+	return waits
+}
+
+// A candidate is an ask that starts no earlier than at.
+type candidate struct {
+	at Instant
+	i  int
+	by law.State // what has decided so far; nil: nothing
+}
+
+// A queue is candidates by time, and then by order of arrival.
+type queue []candidate
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].i < q[j].i
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(candidate)) }
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	c := (*q)[last]
+	*q = (*q)[:last]
+	return c
+}

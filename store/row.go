@@ -1,0 +1,260 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/limiter"
+)
+
+// A row is what is written down under one name: the state of a budget, or what
+// answers have brought to an ear, or to a budget.
+type row struct {
+	spec    law.Spec
+	state   law.State // nil: none
+	flights []flight  // what is in flight of a strict state
+	heard   []held
+	dirty   bool
+}
+
+// A flight is the units of one request.
+type flight struct {
+	id    uint64
+	until Instant
+	cost  int64
+}
+
+// A held is a pause or an announced limit.
+type held struct {
+	only   string // the budget that a pause is restricted to
+	source string
+	pace   *law.Pace // or
+	limit  *law.Cap
+	window time.Duration // of limit, with its name
+}
+
+func (h *held) state() law.State {
+	if h.pace != nil {
+		return h.pace
+	}
+	return h.limit
+}
+
+// wall is what the wall clock shows at the instant 0.
+var wall = time.Unix(0, 0).UTC()
+
+// rowVersion is the first byte of a row.
+const rowVersion = 1
+
+var (
+	// ErrNewer says that what was read was written by a newer version of this
+	// module.
+	ErrNewer = errors.New("store: written by a newer version of this module; upgrade this program")
+	// ErrDamaged says that what was read was not written by this module, or not
+	// whole.
+	ErrDamaged = errors.New("store: a budget that was read is damaged")
+)
+
+// Check returns ErrNewer or ErrDamaged where Run could not read a row.
+func Check(row []byte) error {
+	_, err := decode(row)
+	return err
+}
+
+func specOf(l limiter.Limit) law.Spec {
+	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
+}
+
+// nobody is how many units are in flight by what a row says of announced limits:
+// a dead process must not keep them down.
+var nobody int64
+
+func (r *row) encode(b []byte) []byte {
+	b = append(b, rowVersion)
+	part := func(p []byte) {
+		b = binary.AppendUvarint(b, uint64(len(p)))
+		b = append(b, p...)
+	}
+	var own []byte
+	if r.state != nil {
+		own = law.Encode(nil, r.spec, r.state)
+	}
+	part(own)
+	b = binary.AppendUvarint(b, uint64(len(r.flights)))
+	for _, f := range r.flights {
+		b = binary.AppendUvarint(b, f.id)
+		b = binary.AppendVarint(b, f.until)
+		b = binary.AppendVarint(b, f.cost)
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.heard)))
+	for i := range r.heard {
+		h := &r.heard[i]
+		part([]byte(h.only))
+		part([]byte(h.source))
+		b = binary.AppendVarint(b, int64(h.window))
+		if h.pace != nil {
+			part(law.EncodePace([]byte{0}, h.pace))
+		} else {
+			part(law.EncodeCap([]byte{1}, h.limit))
+		}
+	}
+	return b
+}
+
+func decode(b []byte) (*row, error) {
+	r := new(row)
+	if len(b) == 0 {
+		return r, nil
+	}
+	if b[0] != rowVersion {
+		return nil, ErrNewer
+	}
+	b = b[1:]
+	bad := false
+	number := func() uint64 {
+		n, size := binary.Uvarint(b)
+		if bad = bad || size <= 0; bad {
+			return 0
+		}
+		b = b[size:]
+		return n
+	}
+	signed := func() int64 {
+		n, size := binary.Varint(b)
+		if bad = bad || size <= 0; bad {
+			return 0
+		}
+		b = b[size:]
+		return n
+	}
+	part := func() []byte {
+		n := number()
+		if bad = bad || n > uint64(len(b)); bad {
+			return nil
+		}
+		p := b[:n]
+		b = b[n:]
+		return p
+	}
+	var err error
+	if own := part(); len(own) > 0 {
+		if r.spec, r.state, err = law.Decode(own, wall); err != nil {
+			return nil, rowError(err)
+		}
+	}
+	for n := number(); n > 0 && !bad; n-- {
+		r.flights = append(r.flights, flight{number(), signed(), signed()})
+	}
+	for n := number(); n > 0 && !bad; n-- {
+		h := held{only: string(part()), source: string(part()), window: time.Duration(signed())}
+		switch p := part(); {
+		case len(p) == 0:
+			bad = true
+		case p[0] == 0:
+			h.pace, err = law.DecodePace(p[1:])
+		default:
+			h.limit, err = law.DecodeCap(p[1:], &nobody)
+		}
+		if err != nil {
+			return nil, rowError(err)
+		}
+		r.heard = append(r.heard, h)
+	}
+	if bad || len(b) > 0 {
+		return nil, ErrDamaged
+	}
+	return r, nil
+}
+
+func rowError(err error) error {
+	if errors.Is(err, law.ErrVersion) {
+		return ErrNewer
+	}
+	return ErrDamaged
+}
+
+// clone returns a copy to plan with.
+func (r *row) clone() *row {
+	c, err := decode(r.encode(nil))
+	if err != nil {
+		panic(err) // it was just written
+	}
+	return c
+}
+
+// under puts the row under a limit; what it remembers still counts.
+func (r *row) under(s law.Spec, now Instant) {
+	if r.state != nil && same(r.spec, s) {
+		return
+	}
+	if r.state != nil && !(r.spec.Strict && s.Strict && r.spec.Kind == s.Kind) {
+		r.flights = nil // they count as answered now
+	}
+	r.spec, r.state = s, law.Convert(r.state, s, now, wall)
+}
+
+func same(a, b law.Spec) bool {
+	zone := func(s law.Spec) string {
+		if s.Location == nil {
+			return time.UTC.String()
+		}
+		return s.Location.String()
+	}
+	return zone(a) == zone(b) && a.N == b.N && a.Per == b.Per && a.Kind == b.Kind && a.Burst == b.Burst && a.Strict == b.Strict && a.Unit == b.Unit
+}
+
+// land ends the flights whose lease is over, and forgets what holds no more.
+func (r *row) land(now Instant) {
+	kept := r.flights[:0]
+	for _, f := range r.flights {
+		if f.until > now {
+			kept = append(kept, f)
+			continue
+		}
+		r.state.Answered(f.until, f.cost)
+		r.dirty = true
+	}
+	r.flights = kept
+	if r.state != nil && len(r.flights) == 0 && r.state.Recovered(now) {
+		r.state = nil // as if it had been forgotten, whether or not it has
+	}
+	keep := r.heard[:0]
+	for _, h := range r.heard {
+		if !h.state().Recovered(now) {
+			keep = append(keep, h)
+		}
+	}
+	r.heard = keep
+}
+
+// flight returns the index of a request's flight, or -1.
+func (r *row) flight(id uint64) int {
+	for i, f := range r.flights {
+		if f.id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// expires returns from when on the row cannot be told from one never written.
+func (r *row) expires(now Instant) Instant {
+	end := now
+	for i := range r.heard {
+		end = max(end, law.Until(r.heard[i].state(), now))
+	}
+	if r.state == nil {
+		return end
+	}
+	st := r.state
+	if len(r.flights) > 0 {
+		c := r.clone()
+		st = c.state
+		for _, f := range c.flights {
+			st.Answered(f.until, f.cost)
+		}
+	}
+	return max(end, law.Until(st, now))
+}

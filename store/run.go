@@ -1,0 +1,419 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+)
+
+// Rows is what a transaction of a store can read and write.
+type Rows interface {
+	// Get returns the row of a budget or an ear, nil if there is none. Whether one
+	// that has expired is returned makes no difference.
+	Get(group, name string) ([]byte, error)
+	// Put writes a row. From expires on it may be forgotten. It keeps no part of
+	// row.
+	Put(group, name string, row []byte, expires time.Time) error
+}
+
+// Run decides ops at now over rows. Who calls it makes sure that nobody else
+// sees or changes these rows meanwhile, and that what it has put is written
+// whole, or not at all where it returns an error.
+func Run(now time.Time, rows Rows, ops []Op) ([]Result, error) {
+	t := &tx{now: now.UnixNano(), rows: rows, seen: map[name]*row{}}
+	results := make([]Result, len(ops))
+	var refused []uint64 // lines
+	for i := range ops {
+		op := &ops[i]
+		if op.Kind == OpTake && op.Line != 0 && slices.Contains(refused, op.Line) {
+			results[i].Skipped = true
+			continue
+		}
+		if results[i] = t.do(op); op.Kind == OpTake && !results[i].OK {
+			refused = append(refused, op.Line)
+		}
+		if t.err != nil {
+			return nil, t.err
+		}
+	}
+	return results, t.write()
+}
+
+// A tx is one transaction.
+type tx struct {
+	now   Instant
+	rows  Rows
+	seen  map[name]*row
+	order []name // of seen
+	err   error
+}
+
+type name struct{ group, name string }
+
+// row returns the row of that name; an empty one where there is none.
+func (t *tx) row(group, n string) *row {
+	key := name{group, n}
+	if r := t.seen[key]; r != nil {
+		r.land(t.now)
+		return r
+	}
+	r := new(row)
+	if t.err == nil {
+		var b []byte
+		if b, t.err = t.rows.Get(group, n); t.err == nil {
+			if r, t.err = decode(b); t.err != nil {
+				t.err = fmt.Errorf("%w (%s)", t.err, n)
+				r = new(row)
+			}
+		}
+	}
+	r.land(t.now)
+	t.seen[key] = r
+	t.order = append(t.order, key)
+	return r
+}
+
+// budget is row under a need's limit.
+func (t *tx) budget(group string, n *Need) *row {
+	r := t.row(group, n.Budget)
+	r.under(specOf(n.Limit), t.now)
+	return r
+}
+
+func (t *tx) write() error {
+	var buf []byte
+	for _, key := range t.order {
+		r := t.seen[key]
+		if !r.dirty {
+			continue
+		}
+		buf = r.encode(buf[:0])
+		expires := time.Unix(0, r.expires(t.now))
+		if err := t.rows.Put(key.group, key.name, buf, expires); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A hold is something that has to have room for a request.
+type hold struct {
+	row   *row // nil for what was heard
+	heard *held
+	need  int // -1: it is everybody's who hears the ear
+	cost  int64
+}
+
+func (h *hold) state() law.State {
+	if h.row != nil {
+		return h.row.state
+	}
+	return h.heard.state()
+}
+
+// holds returns all that holds an operation up.
+func (t *tx) holds(op *Op) (all []hold) {
+	for i := range op.Needs {
+		n := &op.Needs[i]
+		r := t.budget(op.Group, n)
+		all = append(all, hold{row: r, need: i, cost: n.Cost})
+		for j := range r.heard {
+			all = append(all, hold{heard: &r.heard[j], need: i, cost: n.Cost})
+		}
+	}
+	return t.earHolds(op, all)
+}
+
+// earHolds adds what the ears of an operation hold.
+func (t *tx) earHolds(op *Op, all []hold) []hold {
+	for _, ear := range op.Ears {
+		r := t.row(op.Group, ear)
+		for j := range r.heard {
+			h := &r.heard[j]
+			if h.only == "" || slices.ContainsFunc(op.Needs, func(n Need) bool { return n.Budget == h.only }) {
+				all = append(all, hold{heard: h, need: -1, cost: 1})
+			}
+		}
+	}
+	return all
+}
+
+// touch marks the rows of an operation as changed.
+func (t *tx) touch(op *Op) {
+	for i := range op.Needs {
+		t.row(op.Group, op.Needs[i].Budget).dirty = true
+	}
+	for _, ear := range op.Ears {
+		if r := t.row(op.Group, ear); len(r.heard) > 0 {
+			r.dirty = true
+		}
+	}
+}
+
+// earliest returns when all have room together, from t on, and what decides.
+func earliest(all []hold, now, from Instant) (at Instant, atLeast bool, bind int) {
+	at, bind = from, -1
+	for again := true; again; {
+		again = false
+		for i := range all {
+			h := &all[i]
+			e, loose := h.state().Earliest(now, at, h.cost)
+			if e == law.Never {
+				return law.Never, false, i
+			}
+			if e > at {
+				at, atLeast, bind, again = e, loose, i, true
+			}
+		}
+	}
+	return at, atLeast, bind
+}
+
+// wait says when an operation could start.
+func (t *tx) wait(all []hold, at Instant, atLeast bool, bind int) Wait {
+	w := Wait{At: at, AtLeast: atLeast, Bind: -1}
+	if w.For = Never; at != law.Never {
+		w.For = time.Duration(max(0, at-t.now))
+	}
+	if bind < 0 {
+		return w
+	}
+	h := &all[bind]
+	w.Bind = h.need
+	if h.heard != nil {
+		w.Pause, w.Learned = h.heard.pace != nil, h.heard.limit != nil
+		if w.Learned {
+			w.Name = h.heard.limit.Name
+		}
+	}
+	return w
+}
+
+func (t *tx) do(op *Op) (res Result) {
+	res.At = t.now
+	switch op.Kind {
+	case OpTake:
+		t.take(op, &res)
+	case OpAnswer:
+		for i := range op.Needs {
+			r := t.row(op.Group, op.Needs[i].Budget)
+			if j := r.flight(op.ID); j >= 0 {
+				r.state.Answered(t.now, r.flights[j].cost)
+				r.flights = slices.Delete(r.flights, j, j+1)
+				r.dirty = true
+			}
+		}
+	case OpRenew:
+		for i := range op.Needs {
+			r := t.row(op.Group, op.Needs[i].Budget)
+			if j := r.flight(op.ID); j >= 0 {
+				r.flights[j].until = t.now + int64(Lease)
+				r.dirty = true
+			}
+		}
+	case OpGive:
+		t.give(op)
+	case OpSpend:
+		for i := range op.Needs {
+			t.budget(op.Group, &op.Needs[i]).state.Spend(t.now, op.Needs[i].Cost)
+		}
+		t.touch(op)
+		res.Remaining = t.remaining(op)
+	case OpRead:
+		res.Remaining = t.remaining(op)
+		res.Heard = t.heard(op)
+	case OpForecast:
+		res.Waits = t.forecast(op.Asks)
+	case OpPause:
+		res.Paused = t.pause(op)
+	case OpSuccess:
+		for _, ear := range op.Ears {
+			r := t.row(op.Group, ear)
+			for i := range r.heard {
+				if p := r.heard[i].pace; p != nil {
+					p.Succeeded(op.Taken)
+					r.dirty = true
+				}
+			}
+		}
+	case OpLearn:
+		t.learn(op)
+	default:
+		t.err = fmt.Errorf("store: no operation has the kind %d", op.Kind)
+	}
+	return res
+}
+
+// catchUp bounds how late a start may be and still be taken as of its slot.
+const catchUp = int64(10 * time.Millisecond)
+
+func (t *tx) take(op *Op, res *Result) {
+	all := t.holds(op)
+	at, atLeast, bind := earliest(all, t.now, t.now)
+	if at > t.now {
+		res.Wait = t.wait(all, at, atLeast, bind)
+		return
+	}
+	slot := t.now
+	if op.Due > 0 && op.Due < t.now && t.now-op.Due <= catchUp {
+		if at, _, _ := earliest(all, t.now, op.Due); at <= t.now {
+			slot = at
+		}
+	}
+	for i := range all {
+		h := &all[i]
+		if h.heard != nil {
+			res.Heeded = res.Heeded || h.heard.pace != nil
+			h.heard.state().Take(t.now, h.cost)
+		} else if law.TakeLate(h.row.state, slot, t.now, h.cost) {
+			res.Strict = true
+			h.row.flights = append(h.row.flights, flight{op.ID, t.now + int64(Lease), h.cost})
+		}
+	}
+	t.touch(op)
+	res.OK, res.Remaining, res.Bind = true, t.remaining(op), -1
+}
+
+func (t *tx) give(op *Op) {
+	for i := range op.Needs {
+		n := &op.Needs[i]
+		r := t.row(op.Group, n.Budget) // under whatever limit it is by now
+		if j := r.flight(op.ID); j >= 0 {
+			r.state.Give(n.Taken, n.Cost, true)
+			r.flights = slices.Delete(r.flights, j, j+1)
+		} else if r.state != nil {
+			r.state.Give(n.Taken, n.Cost, false)
+		}
+		for j := range r.heard {
+			r.heard[j].state().Give(n.Taken, n.Cost, false)
+		}
+	}
+	for _, h := range t.earHolds(op, nil) {
+		h.heard.state().Give(op.Taken, 1, false)
+	}
+	t.touch(op)
+}
+
+// remaining returns what is left under each need, by what was announced of it
+// too.
+func (t *tx) remaining(op *Op) []int64 {
+	list := make([]int64, len(op.Needs))
+	for i := range op.Needs {
+		r := t.budget(op.Group, &op.Needs[i])
+		list[i] = r.state.Remaining(t.now)
+		for j := range r.heard {
+			list[i] = min(list[i], r.heard[j].state().Remaining(t.now))
+		}
+	}
+	return list
+}
+
+// mostHeard bounds how many limits of one ear or budget are kept: the names are
+// the server's.
+const mostHeard = 8
+
+func (t *tx) pause(op *Op) time.Duration {
+	r, p := t.row(op.Group, op.Ear), op.Pause
+	i := slices.IndexFunc(r.heard, func(h held) bool { return h.pace != nil && h.only == op.Only })
+	if i < 0 {
+		i = len(r.heard)
+		r.heard = append(r.heard, held{only: op.Only, pace: law.NewPace()})
+	}
+	h := &r.heard[i]
+	length := p.For
+	if p.Grow {
+		length = time.Duration(h.pace.Grow(t.now, p.Started, int64(p.For), int64(p.Most)))
+	} else if !h.pace.Until(t.now, sum(t.now, p.For)) {
+		length = 0
+	}
+	r.dirty = true
+	if length > 0 {
+		h.source = p.Source
+		specs := make([]law.Spec, 0, len(p.Limits))
+		for _, l := range p.Limits {
+			specs = append(specs, specOf(l))
+		}
+		for i := range r.heard {
+			if c := r.heard[i].limit; c != nil {
+				specs = append(specs, c.Announced()...)
+			}
+		}
+		h.pace.SetLimits(specs...)
+	}
+	return length
+}
+
+func sum(t Instant, d time.Duration) Instant {
+	if int64(d) > law.Never-1-t {
+		return law.Never - 1
+	}
+	return t + int64(d)
+}
+
+// learn takes in what was announced. Nobody knows what other processes have in
+// flight, so that it only lowers what is left, until units come back.
+func (t *tx) learn(op *Op) {
+	l := op.Learn
+	where := op.Ear
+	if op.Only != "" {
+		where = op.Only
+	}
+	r := t.row(op.Group, where)
+	i := slices.IndexFunc(r.heard, func(h held) bool {
+		return h.limit != nil && h.limit.Name == l.Name && h.window == l.Window
+	})
+	if i < 0 {
+		n := 0
+		for i := range r.heard {
+			if r.heard[i].limit != nil {
+				n++
+			}
+		}
+		if n >= mostHeard {
+			return
+		}
+		i = len(r.heard)
+		r.heard = append(r.heard, held{limit: law.NewCap(strings.Clone(l.Name), &nobody), window: l.Window})
+	}
+	h := &r.heard[i]
+	h.source = l.Source
+	h.limit.HearOfSome(t.now, law.Said{
+		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: l.Started, Pace: l.Pace,
+	}, l.InFlight)
+	r.dirty = true
+}
+
+// heard tells what holds of what was heard.
+func (t *tx) heard(op *Op) (all []Heard) {
+	add := func(where string, list []held) {
+		for i := range list {
+			h := &list[i]
+			e := Heard{Ear: where, Only: h.only, Source: h.source, Window: h.window}
+			if h.pace != nil {
+				end, paused := h.pace.End(t.now)
+				if !paused {
+					continue
+				}
+				e.Pause = time.Duration(end - t.now)
+			} else {
+				s := h.limit.Status(t.now)
+				e.Name, e.Left, e.Limit = h.limit.Name, s.Left, s.Limit
+				e.Reset, e.Age = time.Duration(s.Reset-t.now), time.Duration(t.now-s.Told)
+				if s.Blind {
+					e.Reset, e.Limit = -1, -1
+				}
+			}
+			all = append(all, e)
+		}
+	}
+	for i := range op.Needs {
+		add(op.Needs[i].Budget, t.row(op.Group, op.Needs[i].Budget).heard)
+	}
+	for _, ear := range op.Ears {
+		add(ear, t.row(op.Group, ear).heard)
+	}
+	return all
+}

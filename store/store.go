@@ -1,0 +1,238 @@
+// Package store is the seam between Headway and what remembers budgets outside
+// a process: a file that processes of one machine share and that outlives them,
+// or a server that a fleet shares.
+//
+// A Store is one method that decides a batch of operations, and one that counts.
+// All that is difficult about it, the laws, is here already: over anything that
+// has transactions a store is a transaction around Run. Memory is the smallest
+// one, and headwaytest.TestStore says whether another is right.
+//
+// A store hears no key values. A budget's name ends in the key's digest, made
+// with headway's Config.Secret.
+package store
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/headway-go/headway/limiter"
+)
+
+// A Store remembers budgets. Any number of goroutines and processes may use it.
+type Store interface {
+	// Do decides ops, in order, in one round trip. Each is decided whole or not
+	// at all, and by itself: others may decide theirs in between. It returns one
+	// result for each. After an error nobody knows which of them took place. No
+	// ops are a question whether the store is there.
+	//
+	// Do returns soon after ctx is over, with its error. It keeps none of what it
+	// was given.
+	Do(ctx context.Context, ops []Op) ([]Result, error)
+	// Len returns how many budgets are remembered. An idle one, that cannot be
+	// told from one never used, is forgotten some time after it has become so,
+	// while the store is in use.
+	Len(ctx context.Context) (int, error)
+}
+
+// An Instant is a time of the store's clock: nanoseconds since the beginning of
+// 1970 in UTC. Who asks passes on what the store has told, and compares none of
+// them with a clock of its own.
+type Instant = int64
+
+// Lease is for how long the units of a strict limit are in flight without
+// anybody saying so again by OpRenew. Then their process counts as gone, and they
+// come back one period later, as if their answer had come at the lease's end.
+const Lease = 30 * time.Second
+
+// An OpKind says what an operation does.
+type OpKind uint8
+
+const (
+	// OpTake takes what Needs say if all of it, and everything that Ears hold,
+	// has room now; else nothing, and the result says when it could.
+	OpTake OpKind = iota + 1
+	// OpAnswer says that the request ID has its answer, or has ended without one:
+	// its units under strict limits come back one period from now.
+	OpAnswer
+	// OpRenew says that the request ID is still in flight, for a Lease more.
+	OpRenew
+	// OpGive gives back what a request has taken at Need.Taken.
+	OpGive
+	// OpSpend counts what Needs say as used now, without waiting, into debt if
+	// need be. A negative cost gives back the oldest units that still count.
+	OpSpend
+	// OpRead tells what is left.
+	OpRead
+	// OpForecast tells when each of Asks would start if they stand in line in this
+	// order and nobody else takes anything. It takes nothing.
+	OpForecast
+	// OpPause makes those wait who hear Ear, and of them those who need the budget
+	// Only, if there is one.
+	OpPause
+	// OpSuccess ends the growing of the pauses that Ears hold, for a request that
+	// started at Taken.
+	OpSuccess
+	// OpLearn takes in what a server has announced to those who hear Ear, or of the
+	// budget Only, whoever needs it.
+	OpLearn
+)
+
+// An Op is one operation. Which fields count depends on its kind.
+type Op struct {
+	// Kind says what it does.
+	Kind OpKind
+	// Group is what all budgets and ears of the operation belong to: a policy at a
+	// host. A store of several nodes keeps a group on one.
+	Group string
+	// ID tells the requests in flight apart. It is never zero where a limit is
+	// strict.
+	ID uint64
+	// Needs are the budgets, narrow before wide.
+	Needs []Need
+	// Ears are whose pauses and announced limits hold for the request.
+	Ears []string
+	// Line: once an OpTake of a line has been refused, later ones of the batch
+	// with the same Line, not zero, are skipped. A line is first in, first out.
+	Line uint64
+	// Due is the instant that the last refusal of the request told, or zero. A
+	// Bucket or Spaced takes its units as of it where it has passed by no more than
+	// 10 ms, so that late timers do not add up.
+	Due Instant
+	// Asks are the OpTakes that OpForecast is about.
+	Asks []Op
+
+	// Ear and Only say whom OpPause and OpLearn are about.
+	Ear, Only string
+	// Pause is what OpPause does.
+	Pause *Pause
+	// Learn is what OpLearn takes in.
+	Learn *Learn
+	// Taken is when the request of OpSuccess started.
+	Taken Instant
+}
+
+// A Need is a part of one budget.
+type Need struct {
+	// Budget is its name within the group.
+	Budget string
+	// Limit is the limit that it is under. Where it was under another one, what it
+	// remembers still counts.
+	Limit limiter.Limit
+	// Cost is how many units.
+	Cost int64
+	// Taken is when they began to count, for OpGive.
+	Taken Instant
+}
+
+// A Pause is a time before which a server asked not to come back.
+type Pause struct {
+	// For is its length, from now. The longest wins.
+	For time.Duration
+	// Grow says that nobody said how long: For, doubled each time, up to Most. It
+	// does nothing for a request that started, at Started, before the last growth.
+	Grow bool
+	// Most bounds what Grow makes of it.
+	Most time.Duration
+	// Started is when the request of the answer started.
+	Started Instant
+	// Limits are those that it restarts gently under.
+	Limits []limiter.Limit
+	// Source is the dialect of the answer.
+	Source string
+}
+
+// A Learn is what an answer announced of one limit.
+type Learn struct {
+	// Name, and the period as the server gives it, tell the limits of one server
+	// apart.
+	Name string
+	// Window is that period; zero where the server does not say.
+	Window time.Duration
+	// Left is how many units are left, Limit how many there are in a window;
+	// negative where nobody said it.
+	Left, Limit int64
+	// Reset is the time until units come back; negative where nobody said it.
+	Reset time.Duration
+	// Period is how long windows are; zero where nobody said it.
+	Period time.Duration
+	// Started is when the request of the answer started.
+	Started Instant
+	// InFlight is how many units of those concerned its process has granted that
+	// are not answered yet.
+	InFlight int64
+	// Pace spreads what is left evenly.
+	Pace bool
+	// Source is the dialect of the answer.
+	Source string
+}
+
+// Never is the wait of what can never start.
+const Never time.Duration = math.MaxInt64
+
+// A Wait says when a request could start.
+type Wait struct {
+	// For is the time until then: zero for now, Never for never.
+	For time.Duration
+	// At is the same instant by the store's clock.
+	At Instant
+	// AtLeast says that it is a lower bound, since an answer has to come first.
+	AtLeast bool
+	// Bind is the index of the need that decides, or -1: then it is a pause, or an
+	// announced limit, that an ear holds.
+	Bind int
+	// Pause says that a pause decides, Learned that an announced limit does.
+	Pause, Learned bool
+	// Name is how the server calls the announced limit.
+	Name string
+}
+
+// A Result is what became of one operation.
+type Result struct {
+	// OK says that an OpTake has taken.
+	OK bool
+	// Skipped says that an OpTake was not looked at; see Op.Line.
+	Skipped bool
+	// Strict says that units that were taken wait for OpAnswer.
+	Strict bool
+	// Heeded says that a pause held once, so that the request's success counts; see
+	// OpSuccess.
+	Heeded bool
+	// At is when it took place.
+	At Instant
+	// Wait says when an OpTake that has not taken could.
+	Wait
+	// Remaining is what is left under each need after it: negative in debt,
+	// math.MaxInt64 where nothing is limited.
+	Remaining []int64
+	// Waits are those of OpForecast.
+	Waits []Wait
+	// Paused is for how long nobody concerned starts, by an OpPause that made it
+	// longer; else zero.
+	Paused time.Duration
+	// Heard is what OpRead has found in Ears and about Needs.
+	Heard []Heard
+}
+
+// A Heard is a pause that holds, or an announced limit.
+type Heard struct {
+	// Ear is where it was found, or the budget that it is about; Only is the
+	// budget that a pause is restricted to.
+	Ear, Only string
+	// Source is the dialect that said it.
+	Source string
+	// Pause is the time until its end; zero for a limit.
+	Pause time.Duration
+	// Name and Window are Learn's.
+	Name string
+	// Window is the limit's period where the server says it, else zero.
+	Window time.Duration
+	// Left is what is left now.
+	Left int64
+	// Limit is how many units there are in a window; negative where nobody said it.
+	Limit int64
+	// Reset is the time until units come back; negative where nobody said it.
+	Reset time.Duration
+	// Age is the time since the answer.
+	Age time.Duration
+}
