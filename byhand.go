@@ -64,7 +64,7 @@ func (h *HostBreaker) do(f func(*breaker.Breaker)) {
 		if b := g.breaker.Load(); b != nil {
 			f(b)
 		}
-		if g.site.line.Recheck(&g.line) {
+		if g.recheck() {
 			return
 		}
 	}

@@ -308,6 +308,7 @@ func (v *visit) pauseFar(ctx context.Context, s *retryafter.Signal, p *line.Paus
 	}
 	res, err := v.far.line.Do(op, false, true)
 	if e.Pause = res.Paused; err == nil && e.Pause > 0 {
+		v.far.line.Paused(op.Ear, op.Only, line.Span{To: e.Pause, Source: p.Source, Status: p.Status})
 		v.tell(ctx, e)
 	}
 }

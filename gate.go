@@ -68,12 +68,14 @@ func (g *gate) changed(c breaker.Change) {
 	})
 }
 
-// recheck looks again at those in line before g.
-func (g *gate) recheck() {
-	g.site.line.Recheck(&g.line)
+// recheck looks again at those in line before g. It reports whether g is still in
+// use.
+func (g *gate) recheck() bool {
+	used := g.site.line.Recheck(&g.line)
 	if g.t.store != nil {
 		g.t.store.recheck(g)
 	}
+	return used
 }
 
 func (g *gate) state() breaker.State {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/store"
 )
 
@@ -239,9 +238,6 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 			}
 		}
 	}
-	for _, w := range b.takes {
-		l.stepBack(w)
-	}
 	l.block(blocked)
 	switch {
 	case len(blocked) > 0:
@@ -287,13 +283,22 @@ func (l *Line) block(blocked map[string]block) {
 	}
 }
 
-// start hands w its grant.
+// start hands w its grant, if its gate still lets it pass.
 func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now time.Time) {
 	w.class.due = time.Time{}
-	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, Pass: w.pass, strict: res.Strict, take: *op, w: w}
-	void := w.passed && g.Pass.Void()
-	w.passed, w.pass = false, line.Pass{}
-	l.detach(w)
+	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, w: w}
+	if a := w.ask; a.Gate != nil && !w.left {
+		if ok, r := a.Near.Pass(a.Gate, &g.Pass); !ok { // it has changed while the store was asked
+			l.giveBack(g)
+			if r != nil {
+				l.refuse(w, l.gated(r, a.Gate))
+			}
+			return
+		}
+		l.detach(w)
+	} else {
+		l.remove(w)
+	}
 	i := 0
 	for _, n := range w.ask.Needs {
 		left := int64(unlimited)
@@ -308,18 +313,8 @@ func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now
 		l.inFlight++
 		l.hold()
 	}
-	switch {
-	case w.left:
+	if w.left {
 		l.cancel(g)
-		return
-	case void: // the gate has closed while the store was asked
-		l.cancel(g)
-		r, _ := w.ask.Near.Look(w.ask.Gate)
-		if r == nil {
-			r = &line.Refusal{Open: true, Cause: w.ask.Gate.Cause(), RetryAfter: w.ask.Gate.Delay(now), Need: -1}
-		}
-		w.refusal = gated(r)
-		w.ready <- struct{}{}
 		return
 	}
 	if g.strict {

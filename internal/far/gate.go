@@ -1,20 +1,30 @@
 package far
 
 import (
+	"math"
 	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/line"
 )
 
-// A gate is a breaker of this process before those in line; see line.Gate. Who is
-// due takes its pass before the store is asked, and gives it back where the store
-// refuses: so no more are asked for than may start.
+// A gate is a breaker of this process before those in line; see line.Gate. No more
+// ask the store than it has places for, and who is granted passes then: a probe is
+// let through only when it starts.
 
 // gated returns the refusal of a gate.
-func gated(r *line.Refusal) *Refusal {
+func (l *Line) gated(r *line.Refusal, g *line.Gate) *Refusal {
 	if r == nil {
 		return nil
+	}
+	if r.AtLeast { // the place is kept for one in line
+		r.AtLeast = false
+		for e := l.order.Front(); e != nil; e = e.Next() {
+			if w := e.Value.(*waiter); w.ask.Gate == g && w.inLine() {
+				r.RetryAfter += max(0, time.Until(w.class.due))
+				break
+			}
+		}
 	}
 	return &Refusal{Gate: r}
 }
@@ -24,68 +34,53 @@ func (l *Line) blocked(a *Ask, s *Setting) bool {
 	if l.slots(s) && !a.NoSlot && l.inFlight >= s.InFlight {
 		return true
 	}
-	return !a.Gate.Free() && a.Gate.Closed() && a.Near.Held(a.Gate) > 0
+	return !a.Gate.Free() && a.Near.Held(a.Gate) > 0
 }
 
 // admit returns those of due, who are in order of arrival, who may ask: as many as
-// there are slots, those whose gate lets them pass, and of these a bounded number.
-// It refuses those whose gate says so.
+// there are slots, and places behind their gates, and of these a bounded number. It
+// refuses those whose gate says so.
 func (l *Line) admit(due []*waiter, s *Setting) []*waiter {
 	now := time.Now()
 	l.relents = time.Time{}
-	free := s.InFlight - l.inFlight
-	held := map[*line.Gate]bool{}
+	free := math.MaxInt
+	if s.InFlight > 0 {
+		free = s.InFlight - l.inFlight
+	}
+	places := map[*line.Gate]int{nil: math.MaxInt}
 	most, n := max(leastSpan, l.span), 0
 	return slices.DeleteFunc(due, func(w *waiter) bool {
-		slot, g := l.slots(s) && !w.ask.NoSlot, w.ask.Gate
-		switch {
-		case n == most, held[g]:
-			return true
-		case slot && free == 0:
-			w.dueSince(now, false)
-			return true
-		case g != nil:
-			ok, r := w.ask.Near.Pass(g, &w.pass)
-			switch {
-			case r != nil:
-				l.refuse(w, gated(r))
-				return true
-			case !ok:
-				held[g] = true
-				w.dueSince(now, true)
-				if d := w.ask.Near.Held(g); d > 0 {
-					if at := now.Add(d); l.relents.IsZero() || at.Before(l.relents) {
-						l.relents = at
-					}
-				}
+		g := w.ask.Gate
+		if _, ok := places[g]; !ok {
+			var r *line.Refusal
+			places[g], r = w.ask.Near.Places(g)
+			if r != nil {
+				delete(places, g) // the next one is told anew
+				l.refuse(w, l.gated(r, g))
 				return true
 			}
-			w.passed = true
 		}
-		if n++; slot {
+		switch {
+		case n == most:
+			return true
+		case !w.ask.NoSlot && free <= 0:
+			w.dueSince(now, false)
+			return true
+		case places[g] == 0:
+			w.dueSince(now, true)
+			if d := w.ask.Near.Held(g); d > 0 {
+				if at := now.Add(d); l.relents.IsZero() || at.Before(l.relents) {
+					l.relents = at
+				}
+			}
+			return true
+		}
+		if places[g]--; !w.ask.NoSlot && s.InFlight > 0 {
 			free--
 		}
+		n++
 		return false
 	})
-}
-
-// stepBack has w, who has asked in vain, stand before its gate again.
-func (l *Line) stepBack(w *waiter) {
-	if w.passed && w.inLine() {
-		w.passed = false
-		w.ask.Near.Back(&w.pass)
-	}
-}
-
-// leaveGate takes w, who leaves the line, away from its gate.
-func (l *Line) leaveGate(w *waiter) {
-	switch {
-	case w.passed:
-		w.passed = false
-		w.ask.Near.GiveBack(&w.pass)
-	case w.ask.Gate != nil:
-		w.ask.Near.Leave(w.ask.Gate)
-	}
 }
 
 // Recheck looks again at those who stand before g, a gate of near, after its breaker
@@ -102,7 +97,8 @@ func (l *Line) Recheck(near *line.Line, g *line.Gate) {
 			continue
 		}
 		if room--; room < 0 {
-			l.refuse(w, gated(r))
+			own := *r
+			l.refuse(w, l.gated(&own, g))
 		}
 	}
 	l.kick()

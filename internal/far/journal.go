@@ -1,6 +1,7 @@
 package far
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/line"
@@ -53,6 +54,24 @@ func (l *Line) told(w *waiter, res *store.Result, now time.Time) {
 // dueSince notes from when on only a slot, or the gate, holds w up.
 func (w *waiter) dueSince(now time.Time, gate bool) {
 	if j := w.ask.Journal; j != nil && j.Late == line.Never {
-		j.Late, j.Gate = now.Sub(w.arrived), gate
+		at := now.Sub(w.arrived)
+		j.Late, j.Gate, j.Told = at, gate, min(at, j.Told)
+	}
+}
+
+// Paused notes in the journals of those who hear ear, and need the budget only if
+// there is one, that they are paused from now on.
+func (l *Line) Paused(ear, only string, p line.Span) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e := l.order.Front(); e != nil; e = e.Next() {
+		w := e.Value.(*waiter)
+		j := w.ask.Journal
+		if j == nil || w.left || !slices.Contains(w.ask.Ears, ear) ||
+			only != "" && !slices.ContainsFunc(w.ask.Needs, func(n Need) bool { return n.Budget == only }) {
+			continue
+		}
+		at := time.Since(w.arrived)
+		j.Pauses = append(j.Pauses, line.Span{From: at, To: at + p.To, Source: p.Source, Status: p.Status})
 	}
 }

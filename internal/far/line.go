@@ -138,9 +138,7 @@ type waiter struct {
 	told       bool          // counted in joined
 	full       bool          // there is no place for it to wait
 	asking     bool          // it is in the batch that is out
-	passed     bool          // its gate, with pass
-	pass       line.Pass
-	left       bool // its context has ended meanwhile
+	left       bool          // its context has ended meanwhile
 	timer      *time.Timer
 	grant      *Grant
 	refusal    *Refusal
@@ -161,7 +159,9 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 	}
 	if a.Gate != nil && !a.Gate.Closed() { // the first look, before anything is looked up
 		if r, err := a.Near.Look(a.Gate); r != nil || err != nil {
-			return nil, gated(r), err
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return nil, l.gated(r, a.Gate), err
 		}
 	}
 	if l.client.Away() != nil {
@@ -174,8 +174,9 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 	l.mu.Lock()
 	if a.Gate != nil {
 		if r, err := a.Near.Stand(a.Gate); r != nil || err != nil {
+			refusal := l.gated(r, a.Gate)
 			l.mu.Unlock()
-			return nil, gated(r), err
+			return nil, refusal, err
 		}
 	}
 	w := &waiter{ask: a, arrived: time.Now(), id: rand.Uint64() | 1, ready: make(chan struct{}, 1)}
@@ -318,7 +319,9 @@ func (l *Line) leave(w *waiter) {
 // remove takes w out of the line and its class, and away from its gate.
 func (l *Line) remove(w *waiter) {
 	l.detach(w)
-	l.leaveGate(w)
+	if w.ask.Gate != nil {
+		w.ask.Near.Leave(w.ask.Gate)
+	}
 }
 
 // detach takes w out of the line and its class. When it was the first, the next
@@ -393,6 +396,10 @@ func (l *Line) cancel(g *Grant) {
 		l.inFlight--
 		defer l.Done()
 	}
+	l.giveBack(g)
+}
+
+func (l *Line) giveBack(g *Grant) {
 	l.errands = append(l.errands, &errand{better: true, build: func(*Setting) store.Op { return giveOp(&g.take, g.At) }})
 	l.kick()
 }

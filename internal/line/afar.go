@@ -1,6 +1,9 @@
 package line
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Those whose budgets are in a store wait in a line of their own; see package far.
 // The gate that they must pass is before this line, which keeps count of them.
@@ -25,6 +28,24 @@ func (l *Line) Leave(g *Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.waiting--
+}
+
+// Places returns how many of those who stand before g, and whose turn has come, may
+// pass; or how they are refused.
+func (l *Line) Places(g *Gate) (int, *Refusal) {
+	now := l.lock()
+	defer l.unlock()
+	switch r := l.shut(g, now); {
+	case r != nil:
+		return 0, r
+	case g.Free():
+		return math.MaxInt, nil
+	case !g.Closed():
+		return g.Room(l.time(now)), nil
+	case now >= g.relents():
+		return g.Allowance(), nil
+	}
+	return max(0, g.Allowance()-g.flying), nil
 }
 
 // Pass lets one who stands before g, and whose turn has come, pass with p. Else it
@@ -53,15 +74,6 @@ func (l *Line) Held(g *Gate) time.Duration {
 	return time.Duration(g.relents() - now)
 }
 
-// Back has one who has passed with p stand before its gate again.
-func (l *Line) Back(p *Pass) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g := p.gate
-	p.giveBack()
-	g.waiting++
-}
-
 // GiveBack undoes Pass for one who was not sent.
 func (l *Line) GiveBack(p *Pass) {
 	l.mu.Lock()
@@ -82,7 +94,3 @@ func (l *Line) Surplus(g *Gate) (room int, r *Refusal) {
 	}
 	return room, l.refusalOf(g, now)
 }
-
-// Void reports whether who passed with p when g was closed came too late: it has
-// opened since.
-func (p *Pass) Void() bool { return p.gate != nil && !p.probe && !p.gate.Closed() }

@@ -214,9 +214,10 @@ func (l *Line) refusalOf(g *Gate, now law.Time) *Refusal {
 	for w != nil && w.gate != g {
 		w = w.next
 	}
-	at := now // of those who wait in another line nobody knows
+	at := now
 	switch {
-	case w == nil:
+	case w == nil: // they stand in another line, which knows
+		r.AtLeast = true
 	case l.mixed:
 		at = w.at
 	default: // it is the first, and maybe not planned
