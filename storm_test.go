@@ -160,6 +160,7 @@ func TestS42_NobodyStartsLaterThanTold(t *testing.T) {
 				})
 				synctest.Wait()
 				time.Sleep(a.pause)
+				synctest.Wait() // who gives up at this instant must not do so between the next Delay and its request
 			}
 			wg.Wait()
 			for name, list := range starts {
