@@ -56,6 +56,7 @@ func (v *visit) refusedAway(ctx context.Context) *ThrottledError {
 	if refused.Store == nil {
 		refused.Store = errAway
 	}
+	v.away = refused.Store
 	v.tell(ctx, Event{Kind: EventRefused, Wait: v.grant.Waited, Reason: refused.Reason, RetryAfter: refused.RetryAfter, AtLeast: true})
 	return refused
 }

@@ -145,6 +145,9 @@ type Event struct {
 	Drift int64
 	// Header is the malformed header's name.
 	Header string
+	// Away says that Config.Store was away, so that the policy's StoreDown decided:
+	// of starts, those that the store does not count.
+	Away bool
 	// Err is the failure that opened the breaker, nil where none was given; or why
 	// the store could not be asked.
 	Err error

@@ -231,7 +231,8 @@ const (
 	StoreDownLocal StoreDown = iota
 	// StoreDownRefuse refuses them, with limiter.ReasonStore.
 	StoreDownRefuse
-	// StoreDownAdmit lets them pass, without any limit.
+	// StoreDownAdmit lets them pass, without any limit; breakers, MaxInFlight and what
+	// answers say meanwhile hold.
 	StoreDownAdmit
 )
 

@@ -345,7 +345,7 @@ func (v *visit) tellStart(ctx context.Context) {
 	if v.t.observer == nil {
 		return
 	}
-	e := Event{Kind: EventStart, Policy: v.policy.name, Host: v.name, Attempt: AttemptFrom(ctx), Wait: v.grant.Waited}
+	e := Event{Kind: EventStart, Policy: v.policy.name, Host: v.name, Attempt: AttemptFrom(ctx), Wait: v.grant.Waited, Away: v.away != nil}
 	for _, c := range v.claims.all() {
 		v.t.took(ctx, &e, c.rule.name, c.key, c.cost, v.remaining(&c))
 	}
@@ -353,7 +353,7 @@ func (v *visit) tellStart(ctx context.Context) {
 }
 
 func (v *visit) tell(ctx context.Context, e Event) {
-	e.Policy, e.Host, e.Attempt = v.policy.name, v.name, AttemptFrom(ctx)
+	e.Policy, e.Host, e.Attempt, e.Away = v.policy.name, v.name, AttemptFrom(ctx), v.away != nil
 	v.t.observe(ctx, e)
 }
 
