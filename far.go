@@ -78,6 +78,7 @@ func (v *visit) openFar(ctx context.Context) {
 			f.ask.Near, f.ask.Gate = &v.site.line, &v.gate.line
 		}
 	}
+	f.ask.Exact = v.settles(CallFrom(ctx))
 	claims := v.claims.all()
 	for i := range claims {
 		c := &claims[i]
@@ -115,7 +116,7 @@ func (ss *sites) farSetting() far.Setting {
 		return limitOf(*p.stored[place]), true
 	}}
 	if p != nil {
-		s.Waiting, s.InFlight = p.maxWaiting(), p.MaxInFlight
+		s.Waiting, s.InFlight, s.Lease = p.maxWaiting(), p.MaxInFlight, p.StoreLease
 	}
 	return s
 }

@@ -121,6 +121,14 @@ type Policy struct {
 	// StoreDown is what becomes of requests while Config.Store cannot be asked.
 	// Zero is StoreDownLocal.
 	StoreDown StoreDown
+	// StoreLease is how many starts this process asks Config.Store for at once, so that
+	// most cost no round trip: what the first leaves is set aside for requests with the
+	// same needs, and counts once they start. It is used within a second, or goes back;
+	// of a process that dies within 5 s. The limits hold as without it, but what is set
+	// aside nobody else can use, and a pause that another process hears of is heeded up
+	// to a second late. There are no leases under Strict and Spaced limits, for requests
+	// whose cost can be corrected, and during a pause. Zero and 1: one at a time.
+	StoreLease int
 	// StoreShare is the part of each limit that this process may use by itself
 	// under StoreDownLocal: more than 0 and at most 1, and one over the number of
 	// processes keeps them together within the limit. N times it is rounded down,

@@ -65,6 +65,9 @@ func validatePolicies(policies []Policy) error {
 		if p.StoreDown > StoreDownAdmit {
 			v.add("StoreDown = %d: want StoreDownLocal, StoreDownRefuse or StoreDownAdmit", p.StoreDown)
 		}
+		if p.StoreLease < 0 {
+			v.add("StoreLease = %d: want how many starts at a time, or zero for one", p.StoreLease)
+		}
 		if !(p.StoreShare >= 0 && p.StoreShare <= 1) {
 			v.add("StoreShare = %v: want more than 0 and at most 1, or zero for 1/4", p.StoreShare)
 		}

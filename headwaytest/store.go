@@ -37,6 +37,7 @@ func TestStore(t *testing.T, newStore func(t testing.TB, now func() time.Time) s
 		"apart":       checkApart,
 		"at once":     checkAtOnce,
 		"lease":       checkLease,
+		"set aside":   checkAside,
 		"context":     checkContext,
 		"errors":      checkErrors,
 		"forgets":     checkForgets,
@@ -127,8 +128,13 @@ func checkLaws(b *bench) {
 			for range 1 + r.IntN(3) {
 				op := store.Op{Group: group, ID: r.Uint64() | 1, Ears: ears, Needs: needs()}
 				switch k := r.IntN(20); {
-				case k < 9:
-					op.Kind, op.Line = store.OpTake, uint64(r.IntN(3))
+				case k < 8:
+					op.Kind, op.Line, op.More = store.OpTake, uint64(r.IntN(3)), max(0, r.Int64N(12)-6)
+				case k < 9 && len(taken) > 0:
+					i := r.IntN(len(taken))
+					op = taken[i]
+					op.Kind, op.Taken, op.Used = store.OpReturn, at[i], r.Int64N(4)
+					op.Due = at[i] + r.Int64N(int64(store.Use))
 				case k < 11 && len(taken) > 0:
 					i := r.IntN(len(taken))
 					op = taken[i]
@@ -298,6 +304,46 @@ func checkLease(b *bench) {
 	b.pass(time.Minute)
 	if res := b.do(next)[0]; !res.OK {
 		b.Errorf("one period after the lease: got %+v, want it granted", res)
+	}
+}
+
+// checkAside lets a process set units aside, use some, and go.
+func checkAside(b *bench) {
+	limit := limiter.PerMinute(10)
+	take := takeOf(need("b", limit, 1))
+	take.More = 9
+	left := func() int64 {
+		return b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: take.Needs})[0].Remaining[0]
+	}
+	res := b.do(take)[0]
+	if !res.OK || res.Aside != 4 || left() != 5 {
+		b.Errorf("got %+v with %d left, want it granted, half of the rest set aside, and 5 left", res, left())
+	}
+	b.pass(store.Use / 2)
+	used := take
+	used.Kind, used.Used, used.Taken, used.Due = store.OpReturn, 3, res.At, b.now().UnixNano()
+	if b.do(used); left() != 6 {
+		b.Errorf("%d are left after 3 of 4 were used, want 6", left())
+	}
+	b.pass(time.Minute - store.Use/2)
+	if left() != 7 {
+		b.Errorf("%d are left one period after the first, want 7: the others began to count later", left())
+	}
+	b.pass(time.Minute)
+	take.ID = 2
+	res = b.do(take)[0]
+	b.pass(store.Use + time.Minute)
+	if left() != 10 {
+		b.Errorf("%d are left after one who said nothing, want all 10", left())
+	}
+	for name, l := range map[string]limiter.Limit{
+		"strict": {N: 9, Per: time.Second, Strict: true}, "spaced": limiter.Every(time.Second),
+	} {
+		op := takeOf(need(name, l, 1))
+		op.More = 5
+		if res := b.do(op)[0]; !res.OK || res.Aside != 0 {
+			b.Errorf("%s: got %+v, want it granted and nothing set aside", name, res)
+		}
 	}
 }
 

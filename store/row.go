@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -15,6 +16,7 @@ type row struct {
 	spec    law.Spec
 	state   law.State // nil: none
 	flights []flight  // what is in flight of a strict state
+	aside   []aside   // what is kept for requests to come
 	heard   []held
 	dirty   bool
 }
@@ -24,6 +26,50 @@ type flight struct {
 	id    uint64
 	until Instant
 	cost  int64
+}
+
+// An aside is what one process has set aside.
+type aside struct {
+	id     uint64
+	at     Instant // when it was
+	starts int64
+	cost   int64 // of each
+}
+
+func (a *aside) until() Instant { return a.at + int64(Hold) }
+
+// kept returns how many units are set aside.
+func (r *row) kept() (sum int64) {
+	for i := range r.aside {
+		sum += r.aside[i].starts * r.aside[i].cost
+	}
+	return sum
+}
+
+// earliest is when cost units fit that nobody has set aside. Where that depends on
+// what is, atLeast.
+func (r *row) earliest(now, t Instant, cost int64) (at Instant, atLeast bool) {
+	kept := r.kept()
+	if kept == 0 || cost > law.Max(r.state) || law.Max(r.state)-cost >= kept {
+		return r.state.Earliest(now, t, cost+kept)
+	}
+	// They never fit together.
+	at, atLeast = r.state.Earliest(now, t, cost)
+	first := r.aside[0].until()
+	for i := range r.aside {
+		first = min(first, r.aside[i].until())
+	}
+	if first > at {
+		return first, true
+	}
+	return at, atLeast
+}
+
+// use counts n units of what was set aside as used at an instant.
+func (r *row) use(at Instant, n int64) {
+	if n > 0 && r.state.Take(at, n) {
+		r.state.Answered(at, n)
+	}
 }
 
 // A held is a pause or an announced limit.
@@ -88,6 +134,13 @@ func (r *row) encode(b []byte) []byte {
 		b = binary.AppendVarint(b, f.until)
 		b = binary.AppendVarint(b, f.cost)
 	}
+	b = binary.AppendUvarint(b, uint64(len(r.aside)))
+	for _, a := range r.aside {
+		b = binary.AppendUvarint(b, a.id)
+		b = binary.AppendVarint(b, a.at)
+		b = binary.AppendVarint(b, a.starts)
+		b = binary.AppendVarint(b, a.cost)
+	}
 	b = binary.AppendUvarint(b, uint64(len(r.heard)))
 	for i := range r.heard {
 		h := &r.heard[i]
@@ -148,6 +201,9 @@ func decode(b []byte) (*row, error) {
 		r.flights = append(r.flights, flight{number(), signed(), signed()})
 	}
 	for n := number(); n > 0 && !bad; n-- {
+		r.aside = append(r.aside, aside{number(), signed(), signed(), signed()})
+	}
+	for n := number(); n > 0 && !bad; n-- {
 		h := held{only: string(part()), source: string(part()), window: time.Duration(signed())}
 		switch p := part(); {
 		case len(p) == 0:
@@ -193,6 +249,10 @@ func (r *row) under(s law.Spec, now Instant) {
 		r.flights = nil // they count as answered now
 	}
 	r.spec, r.state = s, law.Convert(r.state, s, now, wall)
+	if !law.Leasable(s) {
+		r.use(now, r.kept())
+		r.aside = nil
+	}
 }
 
 func same(a, b law.Spec) bool {
@@ -217,7 +277,15 @@ func (r *row) land(now Instant) {
 		r.dirty = true
 	}
 	r.flights = kept
-	if r.state != nil && len(r.flights) == 0 && r.state.Recovered(now) {
+	for i := 0; i < len(r.aside); i++ {
+		if a := r.aside[i]; a.until() <= now {
+			r.use(a.at+int64(Use), a.starts*a.cost)
+			r.aside = slices.Delete(r.aside, i, i+1)
+			r.dirty = true
+			i--
+		}
+	}
+	if r.state != nil && len(r.flights) == 0 && len(r.aside) == 0 && r.state.Recovered(now) {
 		r.state = nil // as if it had been forgotten, whether or not it has
 	}
 	keep := r.heard[:0]
@@ -249,11 +317,15 @@ func (r *row) expires(now Instant) Instant {
 		return end
 	}
 	st := r.state
-	if len(r.flights) > 0 {
+	if len(r.flights) > 0 || len(r.aside) > 0 {
 		c := r.clone()
 		st = c.state
 		for _, f := range c.flights {
 			st.Answered(f.until, f.cost)
+		}
+		for _, a := range c.aside {
+			c.use(a.at+int64(Use), a.starts*a.cost)
+			end = max(end, a.until())
 		}
 	}
 	return max(end, law.Until(st, now))

@@ -114,6 +114,13 @@ func (h *hold) state() law.State {
 	return h.heard.state()
 }
 
+func (h *hold) earliest(now, t Instant) (at Instant, atLeast bool) {
+	if h.row != nil {
+		return h.row.earliest(now, t, h.cost)
+	}
+	return h.heard.state().Earliest(now, t, h.cost)
+}
+
 // holds returns all that holds an operation up.
 func (t *tx) holds(op *Op) (all []hold) {
 	for i := range op.Needs {
@@ -160,7 +167,7 @@ func earliest(all []hold, now, from Instant) (at Instant, atLeast bool, bind int
 		again = false
 		for i := range all {
 			h := &all[i]
-			e, loose := h.state().Earliest(now, at, h.cost)
+			e, loose := h.earliest(now, at)
 			if e == law.Never {
 				return law.Never, false, i
 			}
@@ -216,6 +223,8 @@ func (t *tx) do(op *Op) (res Result) {
 		}
 	case OpGive:
 		t.give(op)
+	case OpReturn:
+		t.giveAside(op)
 	case OpSpend:
 		for i := range op.Needs {
 			t.budget(op.Group, &op.Needs[i]).state.Spend(t.now, op.Needs[i].Cost)
@@ -273,8 +282,70 @@ func (t *tx) take(op *Op, res *Result) {
 			h.row.flights = append(h.row.flights, flight{op.ID, t.now + int64(Lease), h.cost})
 		}
 	}
+	res.Aside = t.setAside(op, all)
 	t.touch(op)
 	res.OK, res.Remaining, res.Bind = true, t.remaining(op), -1
+}
+
+// setAside sets aside what an OpTake wants besides, as far as there is room, and
+// returns how many starts that is.
+func (t *tx) setAside(op *Op, all []hold) int64 {
+	n := op.More
+	if len(op.Needs) == 0 {
+		return 0
+	}
+	for i := range all {
+		h := &all[i]
+		left := h.state().Remaining(t.now)
+		switch {
+		case h.heard != nil && h.heard.pace != nil, h.row != nil && !law.Leasable(h.row.spec):
+			return 0
+		case h.row != nil:
+			left -= h.row.kept()
+		}
+		if h.cost > 0 {
+			n = min(n, max(0, left)/h.cost/2)
+		}
+	}
+	if n <= 0 {
+		return 0
+	}
+	for i := range all {
+		if h := &all[i]; h.row != nil {
+			h.row.aside = append(h.row.aside, aside{op.ID, t.now, n, h.cost})
+		} else {
+			h.heard.state().Take(t.now, n*h.cost)
+		}
+	}
+	return n
+}
+
+// giveAside takes back what a request has set aside, but for what is used.
+func (t *tx) giveAside(op *Op) {
+	rest := int64(0)
+	for i := range op.Needs {
+		r := t.row(op.Group, op.Needs[i].Budget)
+		j := slices.IndexFunc(r.aside, func(a aside) bool { return a.id == op.ID })
+		if j < 0 {
+			continue // it has ended by itself
+		}
+		a := r.aside[j]
+		used := min(op.Used, a.starts)
+		rest = a.starts - used
+		r.aside = slices.Delete(r.aside, j, j+1)
+		r.use(min(op.Due, t.now), used*a.cost)
+		for k := range r.heard {
+			r.heard[k].state().Give(op.Taken, rest*a.cost, false)
+		}
+	}
+	if rest > 0 {
+		for _, h := range t.earHolds(op, nil) {
+			if h.heard.limit != nil {
+				h.heard.state().Give(op.Taken, rest, false)
+			}
+		}
+	}
+	t.touch(op)
 }
 
 func (t *tx) give(op *Op) {
@@ -303,7 +374,9 @@ func (t *tx) remaining(op *Op) []int64 {
 	list := make([]int64, len(op.Needs))
 	for i := range op.Needs {
 		r := t.budget(op.Group, &op.Needs[i])
-		list[i] = r.state.Remaining(t.now)
+		if list[i] = r.state.Remaining(t.now); list[i] != law.Unlimited {
+			list[i] -= r.kept()
+		}
 		for j := range r.heard {
 			list[i] = min(list[i], r.heard[j].state().Remaining(t.now))
 		}

@@ -45,6 +45,15 @@ type Instant = int64
 // come back one period later, as if their answer had come at the lease's end.
 const Lease = 30 * time.Second
 
+// Hold is for how long units that OpTake has set aside, see Op.More, are kept at
+// most, Use for how long their process may start requests with them. One that goes
+// without a word may have used all, up to Use: so at the end of Hold they count as
+// used then.
+const (
+	Hold = 5 * time.Second
+	Use  = time.Second
+)
+
 // An OpKind says what an operation does.
 type OpKind uint8
 
@@ -59,6 +68,9 @@ const (
 	OpRenew
 	// OpGive gives back what a request has taken at Need.Taken.
 	OpGive
+	// OpReturn says that of what the request ID has set aside Used starts are used,
+	// the last at Due, and that the rest comes back.
+	OpReturn
 	// OpSpend counts what Needs say as used now, without waiting, into debt if
 	// need be. A negative cost gives back the oldest units that still count.
 	OpSpend
@@ -99,6 +111,13 @@ type Op struct {
 	// Bucket or Spaced takes its units as of it where it has passed by no more than
 	// 10 ms, so that late timers do not add up.
 	Due Instant
+	// More is how many further starts like it an OpTake that takes sets aside for its
+	// process: what they need is kept from everybody else, but counts only once it is
+	// used. They are fewer where there is less: never more than half of what is left,
+	// none under a strict limit or Spaced, and none in a pause or the restart after it.
+	More int64
+	// Used is how many of these OpReturn reports.
+	Used int64
 	// Asks are the OpTakes that OpForecast is about.
 	Asks []Op
 
@@ -108,7 +127,8 @@ type Op struct {
 	Pause *Pause
 	// Learn is what OpLearn takes in.
 	Learn *Learn
-	// Taken is when the request of OpSuccess started.
+	// Taken is when the request of OpSuccess started, and when what OpReturn returns
+	// was set aside.
 	Taken Instant
 }
 
@@ -198,6 +218,8 @@ type Result struct {
 	// Heeded says that a pause held once, so that the request's success counts; see
 	// OpSuccess.
 	Heeded bool
+	// Aside is how many further starts an OpTake has set aside; see Op.More.
+	Aside int64
 	// At is when it took place.
 	At Instant
 	// Wait says when an OpTake that has not taken could.

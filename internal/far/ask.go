@@ -137,11 +137,16 @@ func (l *Line) collectTakes(b *batch, s *Setting) {
 	}
 	slices.SortFunc(b.takes, func(a, b *waiter) int { return cmp.Compare(a.nr, b.nr) })
 	b.takes = l.admit(b.takes, s)
+	b.takes = slices.DeleteFunc(b.takes, func(w *waiter) bool { return l.startInLine(w, s, b.now) })
 	asked := map[*class]bool{}
 	for _, w := range b.takes {
 		w.asking = true
 		asked[w.class] = true
-		b.ops = append(b.ops, l.op(w, s))
+		op := l.op(w, s)
+		if w.place == w.class.queue.Back() && mayLease(w.ask, s) {
+			op.More = int64(s.Lease) - 1
+		}
+		b.ops = append(b.ops, op)
 	}
 	l.overdue = slices.DeleteFunc(l.overdue, func(w *waiter) bool {
 		if w.inLine() && !asked[w.class] {
@@ -212,7 +217,9 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 		l.told(w, res, now)
 		switch {
 		case res.OK:
-			l.start(w, &b.ops[len(b.errands)+i], res, s, now)
+			op := &b.ops[len(b.errands)+i]
+			l.keepAside(w, op, res, b.now)
+			l.start(w, op, res, s, now)
 		case w.left:
 			l.remove(w)
 		case res.Skipped:
@@ -222,6 +229,9 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 			l.refuse(w, refusalOf(w.ask, op, res.Wait))
 		default:
 			refused[w.class] = true
+			if res.Pause {
+				l.giveAsides()
+			}
 			w.due, w.wait = res.Wait.At, refusalOf(w.ask, &b.ops[len(b.errands)+i], res.Wait).Wait
 			w.class.due = now.Add(res.For)
 			if !w.left {
@@ -286,7 +296,7 @@ func (l *Line) block(blocked map[string]block) {
 // start hands w its grant, if its gate still lets it pass.
 func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now time.Time) {
 	w.class.due = time.Time{}
-	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, w: w}
+	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, ask: w.ask, w: w}
 	if a := w.ask; a.Gate != nil && !w.left {
 		if ok, r := a.Near.Pass(a.Gate, &g.Pass); !ok { // it has changed while the store was asked
 			l.giveBack(g)
@@ -308,11 +318,7 @@ func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now
 		}
 		g.Left = append(g.Left, left)
 	}
-	if l.slots(s) && !w.ask.NoSlot {
-		g.Slot = true
-		l.inFlight++
-		l.hold()
-	}
+	l.depart(g, s)
 	if w.left {
 		l.cancel(g)
 		return
@@ -320,12 +326,21 @@ func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now
 	if g.strict {
 		l.keep(g)
 	}
+	w.grant = g
+	l.wake(w)
+}
+
+// depart counts g as in flight.
+func (l *Line) depart(g *Grant, s *Setting) {
+	if l.slots(s) && !g.ask.NoSlot {
+		g.Slot = true
+		l.inFlight++
+		l.hold()
+	}
 	if l.inAir == nil {
 		l.inAir = map[*Grant]bool{}
 	}
 	l.inAir[g] = true
-	w.grant = g
-	l.wake(w)
 }
 
 // wake wakes w after those who were woken before it have gone on.

@@ -60,10 +60,12 @@ func (w *waiter) dueSince(now time.Time, gate bool) {
 }
 
 // Paused notes in the journals of those who hear ear, and need the budget only if
-// there is one, that they are paused from now on.
+// there is one, that they are paused from now on. What
+// is set aside goes back.
 func (l *Line) Paused(ear, only string, p line.Span) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.giveAsides()
 	for e := l.order.Front(); e != nil; e = e.Next() {
 		w := e.Value.(*waiter)
 		j := w.ask.Journal

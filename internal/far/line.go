@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 type Setting struct {
 	Limits            func(place int) (limiter.Limit, bool) // false: there is none any more
 	Waiting, InFlight int                                   // caps; zero: none
+	Lease             int                                   // how many starts are asked for at once; 0 and 1: one
 }
 
 // A Need is what a request takes from one budget.
@@ -36,6 +36,7 @@ type Ask struct {
 	Ears    []string
 	MaxWait time.Duration // the whole wait's budget; negative: none
 	NoSlot  bool          // it takes no in-flight slot
+	Exact   bool          // its cost may be corrected, so that the store must know when it started
 
 	// Gate is what it must pass, before the line Near; nil is none.
 	Near *line.Line
@@ -56,6 +57,8 @@ type Grant struct {
 	Pass   line.Pass
 
 	take   store.Op
+	ask    *Ask
+	aside  *aside // it started with; nil: the store was asked
 	strict bool
 	renew  *time.Timer
 	mu     sync.Mutex // guards renew and over
@@ -99,7 +102,8 @@ type Line struct {
 	overdue  []*waiter // whose wait is over
 	chain    []*waiter // started, but not sent yet, or sent away; the first has been woken
 	timer    *time.Timer
-	looked   bool      // the last batch was a forecast
+	looked   bool // the last batch was a forecast
+	asides   map[string]*aside
 	relents  time.Time // when a gate no longer waits for those in flight; zero: none does
 }
 
@@ -172,6 +176,10 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 		return nil, r, nil
 	}
 	l.mu.Lock()
+	if g := l.startAside(a, &set); g != nil {
+		l.mu.Unlock()
+		return g, nil, nil
+	}
 	if a.Gate != nil {
 		if r, err := a.Near.Stand(a.Gate); r != nil || err != nil {
 			refusal := l.gated(r, a.Gate)
@@ -179,7 +187,7 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 			return nil, refusal, err
 		}
 	}
-	w := &waiter{ask: a, arrived: time.Now(), id: rand.Uint64() | 1, ready: make(chan struct{}, 1)}
+	w := &waiter{ask: a, arrived: time.Now(), id: newID(), ready: make(chan struct{}, 1)}
 	w.bound(ctx)
 	w.class = l.classOf(a, &set)
 	l.arrivals++
@@ -388,7 +396,7 @@ func (l *Line) Cancel(g *Grant) {
 func (l *Line) cancel(g *Grant) {
 	g.end()
 	delete(l.inAir, g)
-	if a := g.w.ask; a.Gate != nil {
+	if a := g.ask; a.Gate != nil {
 		a.Near.GiveBack(&g.Pass)
 	}
 	if g.Slot {
@@ -396,31 +404,41 @@ func (l *Line) cancel(g *Grant) {
 		l.inFlight--
 		defer l.Done()
 	}
-	l.giveBack(g)
+	if !l.unuse(g) {
+		l.giveBack(g)
+	}
 }
 
 func (l *Line) giveBack(g *Grant) {
+	if g.aside != nil {
+		g.At = g.aside.last // as the store was told
+	}
 	l.errands = append(l.errands, &errand{better: true, build: func(*Setting) store.Op { return giveOp(&g.take, g.At) }})
 	l.kick()
 }
 
-// Flying returns how many units of a budget, or requests of an ear, are granted
-// and have not landed, without those of own.
+// Flying returns how many units of a budget, or requests of an ear, are granted or
+// set aside and have not landed, without those of own.
 func (l *Line) Flying(name string, own *Grant) (sum int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for g := range l.inAir {
-		if g == own {
-			continue
-		}
-		for _, n := range g.take.Needs {
+	add := func(op *store.Op, starts int64) {
+		for _, n := range op.Needs {
 			if n.Budget == name {
-				sum += n.Cost
+				sum += starts * n.Cost
 			}
 		}
-		if slices.Contains(g.take.Ears, name) {
-			sum++
+		if slices.Contains(op.Ears, name) {
+			sum += starts
 		}
+	}
+	for g := range l.inAir {
+		if g != own {
+			add(&g.take, 1)
+		}
+	}
+	for _, s := range l.asides {
+		add(&s.op, s.left)
 	}
 	return sum
 }
@@ -533,6 +551,7 @@ func (l *Line) changed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.again(true, true)
+	l.giveAsides()
 	l.lowered = true
 	l.kick()
 }

@@ -190,6 +190,10 @@ func Latency(st State, d Time) {
 	}
 }
 
+// Leasable reports whether units under s can be set aside, to be taken later: what
+// has room now keeps it as long as nothing else is taken.
+func Leasable(s Spec) bool { return s.N > 0 && !s.Strict && s.Kind != Spaced }
+
 // TakeLate is Take for a waiter that was due at slot and is woken only now. In a
 // Bucket or Spaced budget it takes its unit as of its slot, so that late timers
 // do not add up; elsewhere the instant itself counts.

@@ -1,0 +1,163 @@
+package far
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
+)
+
+// What the store has set aside for this process, requests of its class start with
+// without asking; see store.Op.More. It is used up, or goes back, within store.Use
+// by a clock that began before the store's: so never later than the store thinks.
+
+// An aside is what is set aside for one class.
+type aside struct {
+	class     string // its key
+	op        store.Op
+	at        store.Instant // when it was set aside
+	sent      time.Time     // when it was asked for
+	left      int64         // starts to come
+	used      int64
+	last      store.Instant // no earlier than the last of them
+	remaining []int64       // under each need, but for what is set aside
+	timer     *time.Timer
+	over      bool // it has gone back
+}
+
+// mayLease reports whether requests like a may start with what is set aside.
+func mayLease(a *Ask, s *Setting) bool {
+	if s.Lease <= 1 || a.Exact || len(a.Needs) == 0 {
+		return false
+	}
+	for _, n := range a.Needs {
+		limit, ok := s.Limits(n.Place)
+		if !ok || limit.Strict || limit.Law == limiter.Spaced {
+			return false
+		}
+	}
+	return true
+}
+
+// keepAside keeps what an OpTake of w has set aside at a question that was sent at
+// an instant.
+func (l *Line) keepAside(w *waiter, op *store.Op, res *store.Result, sent time.Time) {
+	if res.Aside == 0 {
+		return
+	}
+	s := &aside{class: w.class.key, op: *op, at: res.At, sent: sent, left: res.Aside, last: res.At, remaining: res.Remaining}
+	if old := l.asides[s.class]; old != nil {
+		l.giveAside(old)
+	}
+	if l.asides == nil {
+		l.asides = map[string]*aside{}
+	}
+	l.asides[s.class] = s
+	s.timer = time.AfterFunc(store.Use-time.Since(sent), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.giveAside(s)
+		l.kick()
+	})
+}
+
+// giveAside gives back what is left of s, and reports what is used.
+func (l *Line) giveAside(s *aside) {
+	if s.over {
+		return
+	}
+	s.over = true
+	if l.asides[s.class] == s {
+		delete(l.asides, s.class)
+	}
+	op := s.op
+	op.Kind, op.Used, op.Due, op.Taken, op.More = store.OpReturn, s.used, s.last, s.at, 0
+	l.errands = append(l.errands, &errand{better: s.left > 0, build: func(*Setting) store.Op { return op }})
+}
+
+// giveAsides is giveAside for all, since something has changed.
+func (l *Line) giveAsides() {
+	for _, s := range l.asides {
+		l.giveAside(s)
+	}
+}
+
+// startAside starts a request that has just come with what is set aside for its
+// class, or returns nil.
+func (l *Line) startAside(a *Ask, s *Setting) *Grant {
+	if len(l.asides) == 0 || len(l.chain) > 0 || !mayLease(a, s) || l.blocked(a, s) {
+		return nil
+	}
+	key := l.classKey(a, s)
+	p := l.asides[key]
+	if p == nil || l.classes[key] != nil {
+		return nil
+	}
+	now := time.Now()
+	if now.Sub(p.sent) >= store.Use { // its timer is late
+		l.giveAside(p)
+		return nil
+	}
+	var pass line.Pass
+	if a.Gate != nil {
+		if r, err := a.Near.Stand(a.Gate); r != nil || err != nil {
+			return nil
+		}
+		if ok, _ := a.Near.Pass(a.Gate, &pass); !ok {
+			a.Near.Leave(a.Gate)
+			return nil
+		}
+	}
+	return l.startFrom(p, a, s, pass, now)
+}
+
+func (l *Line) startFrom(p *aside, a *Ask, s *Setting, pass line.Pass, now time.Time) *Grant {
+	p.left--
+	p.used++
+	p.last = p.at + int64(now.Sub(p.sent))
+	g := &Grant{At: p.last, Pass: pass, aside: p, take: p.op, ask: a}
+	for i, n := range p.remaining {
+		g.Left = append(g.Left, n+p.left*p.op.Needs[i].Cost)
+	}
+	l.depart(g, s)
+	if p.left == 0 {
+		l.giveAside(p) // with the next question, or when it is time
+	}
+	return g
+}
+
+// startInLine is startAside for the first of its class in line, who is due and whose
+// gate has a place.
+func (l *Line) startInLine(w *waiter, s *Setting, now time.Time) bool {
+	p := l.asides[w.class.key]
+	if p == nil || w.place != w.class.queue.Front() || now.Sub(p.sent) >= store.Use {
+		return false
+	}
+	var pass line.Pass
+	if a := w.ask; a.Gate != nil {
+		if ok, _ := a.Near.Pass(a.Gate, &pass); !ok {
+			return false
+		}
+	}
+	l.detach(w)
+	w.grant = l.startFrom(p, w.ask, s, pass, now)
+	w.grant.Waited, w.grant.w = now.Sub(w.arrived), w
+	l.told(w, &store.Result{OK: true}, now)
+	l.wake(w)
+	return true
+}
+
+// unuse takes back a start that was not sent. It reports whether what it was
+// started with is still at hand.
+func (l *Line) unuse(g *Grant) bool {
+	if g.aside == nil || g.aside.over {
+		return false
+	}
+	g.aside.left++
+	g.aside.used--
+	return true
+}
+
+func newID() uint64 { return rand.Uint64() | 1 }
