@@ -79,7 +79,9 @@
 // announces is only lowered until its reset. Config.MaxHosts bounds what is
 // remembered for Snapshot, not the store. A rule that is removed keeps its past in
 // the store, as long as that counts. Policy.StoreDown says what becomes of requests
-// while the store is away.
+// while the store is away. Breakers stay each process's own, and who is due passes
+// them when the store has granted its start. Policy.StoreLease takes starts several
+// at a time. A Trace knows of another process's pause from when the store was asked.
 //
 // # Words
 //

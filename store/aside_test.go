@@ -35,7 +35,6 @@ func TestS4_LawsHoldOverLeases(t *testing.T) {
 			id         uint64
 			at, last   Instant
 			left, used int64
-			taken      []int // indexes of starts
 		}
 		var processes [3]*kept
 		var starts []Instant
