@@ -109,6 +109,16 @@ func Check(row []byte) error {
 	return err
 }
 
+// Expires returns from when on a row that Run has put may be forgotten. The error
+// is Check's.
+func Expires(row []byte) (time.Time, error) {
+	r, err := decode(row)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Unix(0, r.expires(0)), nil
+}
+
 func specOf(l limiter.Limit) law.Spec {
 	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
 }
@@ -117,10 +127,14 @@ func specOf(l limiter.Limit) law.Spec {
 // a dead process must not keep them down.
 var nobody int64
 
+// encode appends the row to b, in the manner of package law: numbers have eight
+// bytes, lengths four.
 func (r *row) encode(b []byte) []byte {
 	b = append(b, rowVersion)
+	number := func(n int64) { b = binary.BigEndian.AppendUint64(b, uint64(n)) }
+	size := func(n int) { b = binary.BigEndian.AppendUint32(b, uint32(n)) }
 	part := func(p []byte) {
-		b = binary.AppendUvarint(b, uint64(len(p)))
+		size(len(p))
 		b = append(b, p...)
 	}
 	var own []byte
@@ -128,25 +142,25 @@ func (r *row) encode(b []byte) []byte {
 		own = law.Encode(nil, r.spec, r.state)
 	}
 	part(own)
-	b = binary.AppendUvarint(b, uint64(len(r.flights)))
+	size(len(r.flights))
 	for _, f := range r.flights {
-		b = binary.AppendUvarint(b, f.id)
-		b = binary.AppendVarint(b, f.until)
-		b = binary.AppendVarint(b, f.cost)
+		number(int64(f.id))
+		number(f.until)
+		number(f.cost)
 	}
-	b = binary.AppendUvarint(b, uint64(len(r.aside)))
+	size(len(r.aside))
 	for _, a := range r.aside {
-		b = binary.AppendUvarint(b, a.id)
-		b = binary.AppendVarint(b, a.at)
-		b = binary.AppendVarint(b, a.starts)
-		b = binary.AppendVarint(b, a.cost)
+		number(int64(a.id))
+		number(a.at)
+		number(a.starts)
+		number(a.cost)
 	}
-	b = binary.AppendUvarint(b, uint64(len(r.heard)))
+	size(len(r.heard))
 	for i := range r.heard {
 		h := &r.heard[i]
 		part([]byte(h.only))
 		part([]byte(h.source))
-		b = binary.AppendVarint(b, int64(h.window))
+		number(int64(h.window))
 		if h.pace != nil {
 			part(law.EncodePace([]byte{0}, h.pace))
 		} else {
@@ -166,45 +180,41 @@ func decode(b []byte) (*row, error) {
 	}
 	b = b[1:]
 	bad := false
-	number := func() uint64 {
-		n, size := binary.Uvarint(b)
-		if bad = bad || size <= 0; bad {
-			return 0
-		}
-		b = b[size:]
-		return n
-	}
-	signed := func() int64 {
-		n, size := binary.Varint(b)
-		if bad = bad || size <= 0; bad {
-			return 0
-		}
-		b = b[size:]
-		return n
-	}
-	part := func() []byte {
-		n := number()
-		if bad = bad || n > uint64(len(b)); bad {
+	bytes := func(n int) []byte {
+		if bad = bad || n > len(b); bad {
 			return nil
 		}
 		p := b[:n]
 		b = b[n:]
 		return p
 	}
+	number := func() int64 {
+		if p := bytes(8); p != nil {
+			return int64(binary.BigEndian.Uint64(p))
+		}
+		return 0
+	}
+	size := func() int {
+		if p := bytes(4); p != nil {
+			return int(binary.BigEndian.Uint32(p))
+		}
+		return 0
+	}
+	part := func() []byte { return bytes(size()) }
 	var err error
 	if own := part(); len(own) > 0 {
 		if r.spec, r.state, err = law.Decode(own, wall); err != nil {
 			return nil, rowError(err)
 		}
 	}
-	for n := number(); n > 0 && !bad; n-- {
-		r.flights = append(r.flights, flight{number(), signed(), signed()})
+	for n := size(); n > 0 && !bad; n-- {
+		r.flights = append(r.flights, flight{uint64(number()), number(), number()})
 	}
-	for n := number(); n > 0 && !bad; n-- {
-		r.aside = append(r.aside, aside{number(), signed(), signed(), signed()})
+	for n := size(); n > 0 && !bad; n-- {
+		r.aside = append(r.aside, aside{uint64(number()), number(), number(), number()})
 	}
-	for n := number(); n > 0 && !bad; n-- {
-		h := held{only: string(part()), source: string(part()), window: time.Duration(signed())}
+	for n := size(); n > 0 && !bad; n-- {
+		h := held{only: string(part()), source: string(part()), window: time.Duration(number())}
 		switch p := part(); {
 		case len(p) == 0:
 			bad = true

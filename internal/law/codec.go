@@ -6,6 +6,11 @@ import (
 	"time"
 )
 
+// What is written down has a fixed width, so that a script in another language
+// reads it too, and need not read all of it: numbers are eight bytes, the highest
+// first, lengths four, kinds and truths one. Nothing here may change without
+// another version.
+
 // version is the first byte of everything that is written down. A reader that
 // does not know it must not guess.
 const version = 1
@@ -24,11 +29,10 @@ func Encode(b []byte, s Spec, st State) []byte {
 	e.spec(s)
 	switch st := st.(type) {
 	case *window:
-		e.ints(st.flying, int64(st.len))
-		last := Time(0)
+		e.ints(st.flying, st.sum)
+		e.size(st.len)
 		for i := range st.len {
-			e.ints(st.at(i).At-last, st.at(i).Cost)
-			last = st.at(i).At
+			e.ints(st.at(i).At, st.at(i).Cost)
 		}
 	case *bucket:
 		e.bucket(st)
@@ -64,16 +68,16 @@ func Decode(b []byte, wall time.Time) (Spec, State, error) {
 		} else if flying != 0 {
 			d.fail()
 		}
-		n, last := d.int(), Time(0)
-		for i := int64(0); i < n && d.err == nil; i++ {
-			last += d.int()
-			cost := d.int()
+		sum := d.int()
+		for n := d.size(); n > 0 && d.err == nil; n-- {
+			at, cost := d.int(), d.int()
 			if cost < 0 {
 				d.fail()
 				break
 			}
-			st.add(last, cost)
+			st.add(at, cost)
 		}
+		st.sum = sum // of costs so large that it has saturated, another than theirs
 	case *bucket:
 		d.bucket(st)
 	case *spaced:
@@ -148,28 +152,39 @@ type encoder struct{ b []byte }
 
 func (e *encoder) ints(list ...int64) {
 	for _, n := range list {
-		e.b = binary.AppendVarint(e.b, n)
+		e.b = binary.BigEndian.AppendUint64(e.b, uint64(n))
 	}
 }
 
+func (e *encoder) size(n int) { e.b = binary.BigEndian.AppendUint32(e.b, uint32(n)) }
+
 func (e *encoder) bool(v bool) {
-	n := int64(0)
+	n := byte(0)
 	if v {
 		n = 1
 	}
-	e.ints(n)
+	e.b = append(e.b, n)
 }
 
 func (e *encoder) text(s string) {
-	e.ints(int64(len(s)))
+	e.size(len(s))
 	e.b = append(e.b, s...)
 }
 
+// EncodeSpec appends s to b, as Encode does it: two limits are the same if what
+// it has appended is.
+func EncodeSpec(b []byte, s Spec) []byte {
+	e := encoder{b}
+	e.spec(s)
+	return e.b
+}
+
 func (e *encoder) spec(s Spec) {
-	e.ints(s.N, int64(s.Per), int64(s.Kind), s.Burst, int64(s.Unit))
+	e.b = append(e.b, byte(s.Kind), byte(s.Unit))
 	e.bool(s.Strict)
+	e.ints(s.N, int64(s.Per), s.Burst)
 	zone := ""
-	if s.Location != nil {
+	if s.Location != nil && s.Location != time.UTC {
 		zone = s.Location.String()
 	}
 	e.text(zone)
@@ -180,7 +195,8 @@ func (e *encoder) bucket(b *bucket) {
 	if b.gaps != nil {
 		list = b.gaps.list[:b.gaps.len]
 	}
-	e.ints(b.full, b.frac, b.since, int64(len(list)))
+	e.ints(b.full, b.frac, b.since)
+	e.size(len(list))
 	for _, g := range list {
 		e.ints(g.at, g.ns)
 	}
@@ -217,30 +233,43 @@ func (d *decoder) version() {
 }
 
 func (d *decoder) int() int64 {
-	n, size := binary.Varint(d.b)
-	if size <= 0 {
-		d.fail()
-		return 0
+	if p := d.bytes(8); p != nil {
+		return int64(binary.BigEndian.Uint64(p))
 	}
-	d.b = d.b[size:]
-	return n
+	return 0
 }
 
-func (d *decoder) bool() bool { return d.int() != 0 }
-
-func (d *decoder) text() string {
-	n := d.int()
-	if n < 0 || n > int64(len(d.b)) {
-		d.fail()
-		return ""
+func (d *decoder) size() int {
+	if p := d.bytes(4); p != nil {
+		return int(binary.BigEndian.Uint32(p))
 	}
-	s := string(d.b[:n])
+	return 0
+}
+
+func (d *decoder) byte() byte {
+	if p := d.bytes(1); p != nil {
+		return p[0]
+	}
+	return 0
+}
+
+// bytes returns the next n bytes, nil where there are no more so many.
+func (d *decoder) bytes(n int) []byte {
+	if n > len(d.b) {
+		d.fail()
+		return nil
+	}
+	p := d.b[:n]
 	d.b = d.b[n:]
-	return s
+	return p
 }
+
+func (d *decoder) bool() bool { return d.byte() != 0 }
+
+func (d *decoder) text() string { return string(d.bytes(d.size())) }
 
 func (d *decoder) spec() Spec {
-	s := Spec{N: d.int(), Per: time.Duration(d.int()), Kind: Kind(d.int()), Burst: d.int(), Unit: Unit(d.int()), Strict: d.bool()}
+	s := Spec{Kind: Kind(d.byte()), Unit: Unit(d.byte()), Strict: d.bool(), N: d.int(), Per: time.Duration(d.int()), Burst: d.int()}
 	if zone := d.text(); zone != "" {
 		loc, err := time.LoadLocation(zone)
 		if err != nil { // the same limit is asked for by somebody who has the zone
@@ -253,15 +282,15 @@ func (d *decoder) spec() Spec {
 
 func (d *decoder) bucket(b *bucket) {
 	b.full, b.frac, b.since = d.int(), d.int(), d.int()
-	n := d.int()
-	if n < 0 || n > int64(len(gaps{}.list)) || b.frac < 0 || b.frac > 0 && b.frac >= b.n {
+	n := d.size()
+	if n > len(gaps{}.list) || b.frac < 0 || b.frac > 0 && b.frac >= b.n {
 		d.fail()
 		return
 	}
 	if n == 0 {
 		return
 	}
-	b.gaps = &gaps{len: int(n)}
+	b.gaps = &gaps{len: n}
 	for i := range n {
 		b.gaps.list[i] = gap{at: d.int(), ns: d.int()}
 	}

@@ -1,0 +1,372 @@
+package redis
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
+)
+
+// A call is the operations of one group: one run of the script.
+type call struct {
+	ops   []store.Op
+	place []int // of each in the batch
+	names []string
+	keys  []string // of the rows with these names
+	body  []byte   // the operations, as the script reads them
+}
+
+// split returns the calls of a batch, in order of their first operations.
+func (s *Store) split(ops []store.Op) []*call {
+	var calls []*call
+	for i := range ops {
+		j := slices.IndexFunc(calls, func(c *call) bool { return c.ops[0].Group == ops[i].Group })
+		if j < 0 {
+			j = len(calls)
+			calls = append(calls, new(call))
+		}
+		calls[j].ops = append(calls[j].ops, ops[i])
+		calls[j].place = append(calls[j].place, i)
+	}
+	for _, c := range calls {
+		e := encoder{call: c, store: s}
+		e.encode()
+		for _, n := range c.names {
+			c.keys = append(c.keys, s.key(c.ops[0].Group, n))
+		}
+	}
+	return calls
+}
+
+// escape keeps a group from ending its hash tag.
+var escape = strings.NewReplacer("%", "%25", "}", "%7D")
+
+// key is where a row is. All of a group are in one slot.
+func (s *Store) key(group, name string) string {
+	tag := escape.Replace(group)
+	if tag == "" {
+		tag = "%" // an empty one is none
+	}
+	return s.cfg.Prefix + "{" + tag + "}" + name
+}
+
+// An encoder writes operations down for the script, which has the same order at
+// "kinds".
+type encoder struct {
+	*call
+	store *Store
+	terms []byte
+	known []string // the limits in terms
+	b     []byte
+}
+
+func (e *encoder) byte(n byte)          { e.b = append(e.b, n) }
+func (e *encoder) int(n int64)          { e.b = binary.BigEndian.AppendUint64(e.b, uint64(n)) }
+func (e *encoder) span(d time.Duration) { e.int(int64(d)) }
+func (e *encoder) size(n int)           { e.b = binary.BigEndian.AppendUint32(e.b, uint32(n)) }
+func (e *encoder) text(s string)        { e.size(len(s)); e.b = append(e.b, s...) }
+
+func (e *encoder) bool(v bool) {
+	if v {
+		e.byte(1)
+	} else {
+		e.byte(0)
+	}
+}
+
+// row writes which row it is; the script counts from 1.
+func (e *encoder) row(name string) {
+	i := slices.Index(e.names, name)
+	if i < 0 {
+		i = len(e.names)
+		e.names = append(e.names, name)
+	}
+	e.size(i + 1)
+}
+
+func specOf(l limiter.Limit) law.Spec {
+	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
+}
+
+// limit writes which of the limits it is.
+func (e *encoder) limit(l limiter.Limit) {
+	spec := law.EncodeSpec(nil, specOf(l))
+	i := slices.Index(e.known, string(spec))
+	if i < 0 {
+		i = len(e.known)
+		e.known = append(e.known, string(spec))
+		from, to := int64(0), int64(0)
+		if l.Law == limiter.Calendar {
+			from, to = e.store.period(l)
+		}
+		t := encoder{b: e.terms}
+		t.text(string(spec))
+		t.int(from)
+		t.int(to)
+		e.terms = t.b
+	}
+	e.size(i + 1)
+}
+
+func (e *encoder) need(n *store.Need) {
+	e.limit(n.Limit)
+	e.row(n.Budget)
+	e.text(n.Budget)
+	e.int(n.Cost)
+}
+
+func (e *encoder) needs(list []store.Need) {
+	e.size(len(list))
+	for i := range list {
+		e.need(&list[i])
+	}
+}
+
+func (e *encoder) rowsOf(needs []store.Need) {
+	e.size(len(needs))
+	for i := range needs {
+		e.row(needs[i].Budget)
+	}
+}
+
+func (e *encoder) ears(list []string) {
+	e.size(len(list))
+	for _, ear := range list {
+		e.row(ear)
+	}
+}
+
+// always is an instant before all.
+const always = -int64(store.Never)
+
+func (e *encoder) encode() {
+	for i := range e.ops {
+		e.op(&e.ops[i])
+	}
+	body := binary.BigEndian.AppendUint32(nil, uint32(len(e.known)))
+	body = append(body, e.terms...)
+	body = binary.BigEndian.AppendUint32(body, uint32(len(e.ops)))
+	e.body = append(body, e.b...)
+}
+
+func (e *encoder) op(op *store.Op) {
+	e.byte(byte(op.Kind))
+	switch op.Kind {
+	case store.OpTake:
+		e.int(int64(op.ID))
+		e.int(int64(op.Line))
+		if op.Due > 0 {
+			e.int(op.Due)
+		} else {
+			e.int(always)
+		}
+		e.needs(op.Needs)
+		e.ears(op.Ears)
+	case store.OpAnswer, store.OpRenew:
+		e.int(int64(op.ID))
+		e.rowsOf(op.Needs)
+	case store.OpGive:
+		e.int(int64(op.ID))
+		e.int(op.Taken)
+		e.size(len(op.Needs))
+		for i := range op.Needs {
+			n := &op.Needs[i]
+			e.need(n)
+			e.int(n.Taken)
+			end := always
+			if n.Limit.Law == limiter.Calendar {
+				end = periodEnd(n.Limit, n.Taken)
+			}
+			e.int(end)
+		}
+		e.ears(op.Ears)
+	case store.OpSpend:
+		e.needs(op.Needs)
+		e.ears(op.Ears)
+	case store.OpRead, store.OpForecast:
+		needs, names := shown(op)
+		e.needs(needs)
+		e.ears(names)
+	case store.OpPause:
+		p := op.Pause
+		e.row(op.Ear)
+		e.text(op.Only)
+		e.span(p.For)
+		e.bool(p.Grow)
+		e.span(p.Most)
+		e.int(p.Started)
+		e.size(len(p.Limits))
+		for _, l := range p.Limits {
+			e.int(l.N)
+			e.span(specOf(l).Period())
+		}
+		e.text(p.Source)
+	case store.OpSuccess:
+		e.int(op.Taken)
+		e.ears(op.Ears)
+	case store.OpLearn:
+		l, where := op.Learn, op.Ear
+		if op.Only != "" {
+			where = op.Only
+		}
+		e.row(where)
+		e.text(l.Name)
+		e.span(l.Window)
+		e.int(l.Left)
+		e.int(l.Limit)
+		e.span(l.Reset)
+		e.span(l.Period)
+		e.int(l.Started)
+		e.int(l.InFlight)
+		e.bool(l.Pace)
+		e.text(l.Source)
+	}
+}
+
+// shown returns what an operation that only looks has to see: its needs, and the
+// names of the rows.
+func shown(op *store.Op) (needs []store.Need, names []string) {
+	add := func(op *store.Op) {
+		needs = append(needs, op.Needs...)
+		for i := range op.Needs {
+			names = append(names, op.Needs[i].Budget)
+		}
+		names = append(names, op.Ears...)
+	}
+	add(op)
+	for i := range op.Asks {
+		add(&op.Asks[i])
+	}
+	slices.Sort(names)
+	return needs, slices.Compact(names)
+}
+
+func periodEnd(l limiter.Limit, t store.Instant) store.Instant {
+	loc := l.Location
+	if loc == nil {
+		loc = time.UTC
+	}
+	return law.Unit(l.Unit).End(time.Unix(0, t), loc).UnixNano()
+}
+
+// rows is store.Rows over what the script has shown, by name.
+type rows struct {
+	was, put map[string][]byte
+	expires  map[string]time.Time
+}
+
+func (r rows) Get(_, name string) ([]byte, error) { return r.was[name], nil }
+
+func (r rows) Put(_, name string, row []byte, expires time.Time) error {
+	r.put[name], r.expires[name] = slices.Clone(row), expires
+	return nil
+}
+
+func newRows() rows {
+	return rows{was: map[string][]byte{}, put: map[string][]byte{}, expires: map[string]time.Time{}}
+}
+
+var errReply = errors.New("the script's answer is not understood; is the script of another version?")
+
+// A reader reads what the script has written.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) bytes(n int) []byte {
+	if r.bad = r.bad || n > len(r.b); r.bad {
+		return make([]byte, min(n, 8))
+	}
+	p := r.b[:n]
+	r.b = r.b[n:]
+	return p
+}
+
+func (r *reader) byte() byte   { return r.bytes(1)[0] }
+func (r *reader) int() int64   { return int64(binary.BigEndian.Uint64(r.bytes(8))) }
+func (r *reader) size() int    { return int(binary.BigEndian.Uint32(r.bytes(4))) }
+func (r *reader) text() []byte { return r.bytes(r.size()) }
+
+func (r *reader) remaining() []int64 {
+	n := r.size()
+	if r.bad {
+		return nil
+	}
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = r.int()
+	}
+	return list
+}
+
+// decode reads what became of the operations.
+func (c *call) decode(now store.Instant, b []byte) ([]store.Result, error) {
+	r := &reader{b: b}
+	results := make([]store.Result, len(c.ops))
+	for i := range c.ops {
+		op, res := &c.ops[i], &results[i]
+		res.At = now
+		switch op.Kind {
+		case store.OpTake:
+			r.take(res, now)
+		case store.OpSpend:
+			res.Remaining = r.remaining()
+		case store.OpPause:
+			res.Paused = time.Duration(r.int())
+		case store.OpRead, store.OpForecast:
+			_, names := shown(op)
+			rows := newRows()
+			for _, n := range names {
+				rows.was[n] = r.text()
+			}
+			if r.bad {
+				return nil, errReply
+			}
+			one, err := store.Run(time.Unix(0, now), rows, c.ops[i:i+1])
+			if err != nil {
+				return nil, err
+			}
+			*res = one[0]
+		}
+	}
+	if r.bad || len(r.b) > 0 {
+		return nil, errReply
+	}
+	return results, nil
+}
+
+// The bits of what became of an OpTake.
+const (
+	bitOK = 1 << iota
+	bitSkipped
+	bitStrict
+	bitHeeded
+	bitAtLeast
+	bitPause
+	bitLearned
+)
+
+func (r *reader) take(res *store.Result, now store.Instant) {
+	bits := r.byte()
+	is := func(bit byte) bool { return bits&bit != 0 }
+	switch {
+	case is(bitOK):
+		res.OK, res.Strict, res.Heeded, res.Bind = true, is(bitStrict), is(bitHeeded), -1
+		res.Remaining = r.remaining()
+	case is(bitSkipped):
+		res.Skipped, res.At = true, 0
+	default:
+		w := &res.Wait
+		w.AtLeast, w.Pause, w.Learned = is(bitAtLeast), is(bitPause), is(bitLearned)
+		w.At, w.Bind, w.Name = r.int(), int(r.int()), string(r.text())
+		if w.For = store.Never; w.At != int64(store.Never) {
+			w.For = time.Duration(max(0, w.At-now))
+		}
+	}
+}

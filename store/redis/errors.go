@@ -1,0 +1,52 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/headway-go/headway/store"
+	"github.com/redis/rueidis"
+)
+
+// ErrNewer: a budget was written by a newer version of this module. It is left as
+// it is.
+var ErrNewer = store.ErrNewer
+
+// ErrDamaged: what is at a budget's key was not written by this module, or not
+// whole. It is left as it is; delete the key, or choose another Prefix.
+var ErrDamaged = store.ErrDamaged
+
+// advice says what to do about what a server refuses, by the code in its answer. A
+// script's error has it somewhere in its text, and nowhere else.
+var advice = []struct{ code, text string }{
+	{"NOAUTH", "give the client a username and a password"},
+	{"WRONGPASS", "check the client's username and password"},
+	{"NOPERM", "let the user run PING, EVAL, EVALSHA, GET, SET, DEL and TIME on the keys that begin with the Prefix"},
+	{"OOM", "the server's memory is full: give it more maxmemory"},
+	{"READONLY", "it is a replica: connect to the primary, and leave SendToReplicas nil"},
+	{"MISCONF", "the server cannot write to its disk"},
+	{"WRONGTYPE", "a key with the Prefix is something else: choose another Prefix"},
+	{"CROSSSLOT", "connect to a Cluster without ForceSingleClient"},
+	{"MOVED", "connect to a Cluster without ForceSingleClient"},
+	{"CLUSTERDOWN", "some slots of the Cluster have no node"},
+	{"LOADING", "the server has just started"},
+	{"BUSY", "another script keeps the server from answering"},
+	{"unknown command", "the server has no scripts: want Redis 6 or later, or Valkey"},
+}
+
+// explain adds to a server's error what to do.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	var refused *rueidis.RedisError
+	if errors.As(err, &refused) {
+		for _, a := range advice {
+			if strings.Contains(refused.Error(), a.code) {
+				return fmt.Errorf("redis: %s (%w)", a.text, err)
+			}
+		}
+	}
+	return fmt.Errorf("redis: %w", err)
+}

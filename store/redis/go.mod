@@ -1,0 +1,12 @@
+module github.com/headway-go/headway/store/redis
+
+go 1.26.0
+
+replace github.com/headway-go/headway => ../..
+
+require (
+	github.com/headway-go/headway v0.0.0-00010101000000-000000000000
+	github.com/redis/rueidis v1.0.79
+)
+
+require golang.org/x/sys v0.47.0 // indirect

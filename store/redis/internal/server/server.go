@@ -1,0 +1,150 @@
+// Package server starts real servers for tests: redis-server and redis-cli must be
+// in PATH. They are on free ports of the loopback, keep nothing on a disk, and end
+// with the test.
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A Server is a process.
+type Server struct {
+	Addr string
+	args []string
+	dir  string
+	cmd  *exec.Cmd
+}
+
+// Start starts a server; args are more of its options, such as --maxmemory 1mb.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := &Server{Addr: addr(t), dir: t.TempDir(), args: args}
+	s.Restart(t)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Restart starts the server again, empty, where it was.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(s.Addr)
+	log := filepath.Join(s.dir, "log")
+	args := append([]string{
+		"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no", "--logfile", log,
+	}, s.args...)
+	s.cmd = exec.Command("redis-server", args...)
+	if err := s.cmd.Start(); err != nil {
+		t.Fatalf("%v; install redis-server", err)
+	}
+	await(t, "the server does not answer", func() bool {
+		out, _ := exec.Command("redis-cli", "-p", port, "ping").CombinedOutput()
+		return bytes.Contains(out, []byte("PONG")) || bytes.Contains(out, []byte("NOAUTH"))
+	})
+}
+
+// Kill ends the server at once, as a crash does.
+func (s *Server) Kill() {
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+}
+
+// Signal sends a signal, such as SIGSTOP.
+func (s *Server) Signal(t testing.TB, sig os.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// CLI runs redis-cli, and returns what it prints.
+func (s *Server) CLI(t testing.TB, args ...string) string {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(s.Addr)
+	out, err := exec.Command("redis-cli", append([]string{"-p", port}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("redis-cli %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Cluster starts a Cluster of three nodes, each with so many replicas.
+func Cluster(t testing.TB, replicas int) []*Server {
+	t.Helper()
+	var nodes []*Server
+	args := []string{"--cluster", "create"}
+	for range 3 * (1 + replicas) {
+		s := Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-config-file", "nodes.conf")
+		nodes = append(nodes, s)
+		args = append(args, s.Addr)
+	}
+	nodes[0].CLI(t, append(args, "--cluster-yes", "--cluster-replicas", strconv.Itoa(replicas))...)
+	for _, s := range nodes {
+		await(t, "the cluster does not come together", func() bool {
+			if !strings.Contains(s.CLI(t, "cluster", "info"), "cluster_state:ok") {
+				return false
+			}
+			known := s.CLI(t, "cluster", "nodes")
+			return strings.Count(known, "connected") == len(nodes) && strings.Count(known, "slave") == 3*replicas
+		})
+	}
+	return nodes
+}
+
+// Addrs returns the addresses of servers.
+func Addrs(nodes []*Server) []string {
+	var list []string
+	for _, s := range nodes {
+		list = append(list, s.Addr)
+	}
+	return list
+}
+
+// addr returns an address of the loopback that is free, also 10,000 ports above,
+// where the nodes of a Cluster talk to each other.
+func addr(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if port > 55535 {
+			port -= 20000
+		}
+		free := true
+		for _, p := range []int{port, port + 10000} {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
+			if free = free && err == nil; err == nil {
+				l.Close()
+			}
+		}
+		if free {
+			return fmt.Sprintf("127.0.0.1:%d", port)
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// await waits until something is so.
+func await(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for range 400 {
+		if is() {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	t.Fatal(what)
+}

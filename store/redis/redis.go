@@ -1,0 +1,349 @@
+// Package redis keeps Headway's budgets in Redis or Valkey, which a fleet shares:
+// a single server, one behind Sentinel, or a Cluster.
+//
+//	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"redis:6379"}})
+//	…
+//	budgets, err := redis.New(ctx, redis.Config{Client: client, Prefix: "headway:"})
+//	…
+//	transport, err := headway.NewTransport(nil, headway.Config{Policies: policies, Secret: secret, Store: budgets})
+//
+// What belongs to one policy at one host is decided by one script in one round
+// trip, whole or not at all, however many limits it has. The script counts as the
+// laws do, to the nanosecond, and the clock is the server's, in microseconds. Where
+// that is set back, budgets in use come back that much later; where it is set
+// forward, earlier.
+//
+// A second round trip is needed when a budget is put under another limit, when a
+// Calendar limit begins a new period, and always for periods of 52 days or more.
+// Then the answer comes from Go's laws, and is written only if nothing has changed
+// meanwhile. While programs that share a budget differ in its limit, each puts it
+// under its own; what is used counts under both.
+//
+// # The server
+//
+// It is Redis 6 or later, or any Valkey, with maxmemory-policy noeviction: another
+// policy may evict budgets in use, as if nothing had been used of them. An idle
+// budget expires by itself. The user needs the commands PING, EVAL, EVALSHA, GET,
+// SET, DEL and TIME on the keys that begin with the Prefix; SCAN and ROLE for Len.
+//
+// What the server forgets, by a restart without persistence or by a failover before
+// a replica had heard of it, is as if it had not been used: at most that much again
+// is admitted.
+package redis
+
+import (
+	"context"
+	"crypto/sha1"
+	_ "embed"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
+	"github.com/redis/rueidis"
+)
+
+// Config is what a Store is made with.
+type Config struct {
+	// Client is the connection. It stays the caller's, who may use it for other
+	// things too, and closes it when the store is not used any more.
+	Client rueidis.Client
+	// Prefix is what all keys begin with. Stores of one prefix share their budgets.
+	// It has no '{', which would tell a Cluster what belongs together.
+	Prefix string
+	// Now is a clock for tests; budgets then do not expire by themselves, but when
+	// Len finds them idle. Nil is the server's clock, which all processes share.
+	Now func() time.Time
+}
+
+// A Store is a server or a Cluster. Any number of goroutines may use it, and any
+// number of Stores, in any number of processes, the same server.
+type Store struct {
+	cfg Config
+
+	mu      sync.Mutex // guards following fields
+	seen    store.Instant
+	periods map[limiter.Limit]period
+}
+
+// A period is one of a calendar.
+type period struct{ from, to store.Instant }
+
+// New returns a Store, once the server has shown that it is one that works. The
+// error says what is missing.
+func New(ctx context.Context, cfg Config) (*Store, error) {
+	switch {
+	case cfg.Client == nil:
+		return nil, errors.New("redis: Client is nil: want one of rueidis.NewClient")
+	case strings.Contains(cfg.Prefix, "{"):
+		return nil, fmt.Errorf("redis: Prefix %q has a '{'; leave it out, since it tells a Cluster which keys belong together", cfg.Prefix)
+	}
+	s := &Store{cfg: cfg, periods: map[limiter.Limit]period{}}
+	// A budget that does not matter any more as soon as it is written.
+	probe := store.Op{Kind: store.OpSpend, Needs: []store.Need{{Budget: "probe", Limit: limiter.Limit{N: 1, Per: 1}, Cost: 1}}}
+	back := store.Op{Kind: store.OpSpend, Needs: []store.Need{{Budget: "probe", Limit: limiter.Limit{N: 1, Per: 1}, Cost: -1}}}
+	if _, err := s.Do(ctx, []store.Op{probe}); err != nil {
+		return nil, err
+	}
+	if _, err := s.Do(ctx, []store.Op{back}); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+//go:embed script.lua
+var script string
+
+var scriptSHA = func() string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}()
+
+// Do is that of store.Store: one run of the script for each group, all sent at
+// once. A line is one of its group.
+func (s *Store) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(ops) == 0 {
+		return []store.Result{}, explain(s.cfg.Client.Do(ctx, s.cfg.Client.B().Ping().Build()).Error())
+	}
+	for i := range ops {
+		if k := ops[i].Kind; k < store.OpTake || k > store.OpLearn {
+			return nil, fmt.Errorf("redis: no operation has the kind %d", k)
+		}
+	}
+	calls := s.split(ops)
+	runs := make([]run, len(calls))
+	for i, c := range calls {
+		runs[i] = run{c.keys, []string{s.clock(), string(c.body)}}
+	}
+	results := make([]store.Result, len(ops))
+	for i, reply := range s.run(ctx, runs) {
+		list, err := s.finish(ctx, calls[i], reply)
+		if err != nil {
+			return nil, explain(err)
+		}
+		for j, place := range calls[i].place {
+			results[place] = list[j]
+		}
+	}
+	return results, nil
+}
+
+// clock is the first argument of the script.
+func (s *Store) clock() string {
+	if s.cfg.Now == nil {
+		return ""
+	}
+	return string(binary.BigEndian.AppendUint64(nil, uint64(s.cfg.Now().UnixNano())))
+}
+
+// A run is the keys and arguments of one run of the script.
+type run struct{ keys, args []string }
+
+// pipelined is a context whose deadline is an end as any other. The client would
+// tear down the connection at it, which others use too, and not look at whether the
+// context ends before.
+type pipelined struct{ context.Context }
+
+func (pipelined) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// run runs the script. A server that does not know it has done nothing, and gets it
+// then. Nothing is ever sent again but that: it would count twice.
+func (s *Store) run(ctx context.Context, runs []run) []rueidis.RedisResult {
+	c := s.cfg.Client
+	var cmds rueidis.Commands
+	for _, r := range runs {
+		cmds = append(cmds, c.B().Evalsha().Sha1(scriptSHA).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build())
+	}
+	replies := c.DoMulti(pipelined{ctx}, cmds...)
+	var unknown []int
+	cmds = nil
+	for i, reply := range replies {
+		if err, ok := rueidis.IsRedisErr(reply.Error()); ok && err.IsNoScript() {
+			r := runs[i]
+			unknown = append(unknown, i)
+			cmds = append(cmds, c.B().Eval().Script(script).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build())
+		}
+	}
+	if len(unknown) > 0 {
+		for i, reply := range c.DoMulti(pipelined{ctx}, cmds...) {
+			replies[unknown[i]] = reply
+		}
+	}
+	return replies
+}
+
+// What the script says first.
+const (
+	isRows    = 0
+	isDone    = 1
+	isChanged = 2
+)
+
+// finish returns the results of a call. Where the script has left the decision to
+// us, it is made, and put back; again, where others were faster.
+func (s *Store) finish(ctx context.Context, c *call, reply rueidis.RedisResult) ([]store.Result, error) {
+	for {
+		list, err := reply.ToArray()
+		if err != nil {
+			return nil, err
+		}
+		fields := make([]string, len(list))
+		for i := 1; i < len(list); i++ {
+			if fields[i], err = list[i].ToString(); err != nil {
+				return nil, err
+			}
+		}
+		if len(list) < 2 || len(fields[1]) != 8 {
+			return nil, errReply
+		}
+		now := int64(binary.BigEndian.Uint64([]byte(fields[1])))
+		s.saw(now)
+		kind, err := list[0].AsInt64()
+		switch {
+		case err != nil:
+			return nil, err
+		case kind == isDone && len(list) == 3:
+			return c.decode(now, []byte(fields[2]))
+		case kind != isRows || len(list) != 2+len(c.keys):
+			return nil, errReply
+		}
+		rows := newRows()
+		for i, n := range c.names {
+			rows.was[n] = []byte(fields[2+i])
+		}
+		results, err := store.Run(time.Unix(0, now), rows, c.ops)
+		if err != nil || len(rows.put) == 0 {
+			return results, err
+		}
+		if changed, err := s.put(ctx, c, rows); err != nil || !changed {
+			return results, err
+		}
+		reply = s.run(ctx, []run{{c.keys, []string{s.clock(), string(c.body)}}})[0]
+	}
+}
+
+// put writes rows if none of them has changed; else it says so.
+func (s *Store) put(ctx context.Context, c *call, rows rows) (changed bool, err error) {
+	args := []string{s.clock(), ""}
+	for _, n := range c.names {
+		was := sha1.Sum(rows.was[n])
+		row, expires := "-", int64(0) // not written
+		if b, ok := rows.put[n]; ok {
+			row, expires = string(b), rows.expires[n].UnixNano()
+		}
+		args = append(args, hex.EncodeToString(was[:]), string(binary.BigEndian.AppendUint64(nil, uint64(expires))), row)
+	}
+	list, err := s.run(ctx, []run{{c.keys, args}})[0].ToArray()
+	if err != nil {
+		return false, err
+	}
+	if len(list) != 1 {
+		return false, errReply
+	}
+	kind, err := list[0].AsInt64()
+	return kind == isChanged, err
+}
+
+// saw takes in what the store's clock shows.
+func (s *Store) saw(now store.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = max(s.seen, now)
+}
+
+// period returns the period of a Calendar limit that the store's clock was in when
+// it was last seen. The script knows no time zones; where its clock is not in that
+// period, it says so.
+func (s *Store) period(l limiter.Limit) (from, to store.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.N = 0 // whatever it is
+	p := s.periods[l]
+	if s.seen < p.from || s.seen >= p.to {
+		p = period{s.seen, periodEnd(l, s.seen)}
+		s.periods[l] = p
+	}
+	return p.from, p.to
+}
+
+// Len is that of store.Store. It looks at all keys of the server.
+func (s *Store) Len(ctx context.Context) (int, error) {
+	total := 0
+	for _, node := range s.cfg.Client.Nodes() {
+		n, err := s.lenOf(ctx, node)
+		if err != nil {
+			return 0, explain(err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+func (s *Store) lenOf(ctx context.Context, node rueidis.Client) (n int, err error) {
+	role, err := node.Do(pipelined{ctx}, node.B().Role().Build()).ToArray()
+	if err != nil {
+		return 0, err
+	}
+	if name, err := role[0].ToString(); err != nil || name != "master" {
+		return 0, err // a replica has the same keys again
+	}
+	seen := map[string]bool{} // a scan may show a key twice
+	for cursor := uint64(0); ; {
+		e, err := node.Do(pipelined{ctx}, node.B().Scan().Cursor(cursor).Match(glob.Replace(s.cfg.Prefix)+"{*").Count(1000).Build()).AsScanEntry()
+		if err != nil {
+			return 0, err
+		}
+		for _, key := range e.Elements {
+			if seen[key] {
+				continue
+			}
+			idle, err := s.forget(ctx, node, key)
+			if err != nil {
+				return 0, err
+			}
+			if !idle {
+				seen[key] = true
+			}
+		}
+		if cursor = e.Cursor; cursor == 0 {
+			return len(seen), nil
+		}
+	}
+}
+
+// glob makes a prefix a pattern that matches just it.
+var glob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// forget deletes a row that is idle by the clock of a test, and reports whether it
+// was. The server knows only its own.
+func (s *Store) forget(ctx context.Context, node rueidis.Client, key string) (idle bool, err error) {
+	if s.cfg.Now == nil {
+		return false, nil
+	}
+	row, err := node.Do(pipelined{ctx}, node.B().Get().Key(key).Build()).AsBytes()
+	if err != nil {
+		return rueidis.IsRedisNil(err), ignoreNil(err)
+	}
+	expires, err := store.Expires(row)
+	if err != nil || expires.After(s.cfg.Now()) {
+		return false, err
+	}
+	return true, node.Do(pipelined{ctx}, node.B().Del().Key(key).Build()).Error()
+}
+
+func ignoreNil(err error) error {
+	if rueidis.IsRedisNil(err) {
+		return nil
+	}
+	return err
+}
+
+var _ store.Store = (*Store)(nil)

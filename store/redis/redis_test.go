@@ -1,0 +1,50 @@
+package redis_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway/headwaytest"
+	"github.com/headway-go/headway/store"
+	"github.com/headway-go/headway/store/redis"
+	"github.com/headway-go/headway/store/redis/internal/server"
+	"github.com/redis/rueidis"
+)
+
+// connect returns a client of servers.
+func connect(t testing.TB, addrs ...string) rueidis.Client {
+	t.Helper()
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addrs, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+var prefixes atomic.Int64
+
+// open returns an empty store.
+func open(t testing.TB, c rueidis.Client, now func() time.Time) *redis.Store {
+	t.Helper()
+	s, err := redis.New(context.Background(), redis.Config{Client: c, Prefix: "test" + strconv.FormatInt(prefixes.Add(1), 10) + ":", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestStore(t *testing.T) {
+	for name, start := range map[string]func() []*server.Server{
+		"server":  func() []*server.Server { return []*server.Server{server.Start(t)} },
+		"cluster": func() []*server.Server { return server.Cluster(t, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := connect(t, server.Addrs(start())...)
+			headwaytest.TestStore(t, func(t testing.TB, now func() time.Time) store.Store { return open(t, client, now) })
+		})
+	}
+}

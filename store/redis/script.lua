@@ -1,0 +1,1630 @@
+-- This is package store's Run, and the laws of internal/law, for the rows of one
+-- group, in one atomic step. Names and order are theirs; the reasons stand there.
+--
+-- Lua's numbers are exact below 2^53. Instants are nanoseconds from a base close
+-- to now, so that they are exact for 52 days to both sides; the two largest values
+-- stand for never, and always. Whatever does not fit, and whatever this script does
+-- not know, is RAW: then nothing has changed, and the client gets the rows as they
+-- are, decides by Go's laws and puts them back if they are still the same.
+--
+-- KEYS   the rows
+-- ARGV   1 the clock, eight bytes; empty for the server's
+--        2 the operations; or, to put rows back, empty
+--        3 ... for each row: the SHA-1 of what it was, its expiry, what it will be
+-- Reply  {1, clock, results}, {0, clock, rows}, or {2} where rows have changed.
+
+local pack, unpack, fmod, floor, max, min = struct.pack, struct.unpack, math.fmod, math.floor, math.max, math.min
+local sub, concat = string.sub, table.concat
+
+local NEVER = math.huge -- Unlimited, too
+local FAR = 2 ^ 52
+local WORD = 2 ^ 32
+local SECOND = 1000000000
+local LEASE = 30 * SECOND
+local CATCH_UP = 10000000
+local MOST_HEARD = 8
+local GENTLE = 10 * SECOND
+local MEMORY = 600 * SECOND
+local MAX_N = 1000000000
+local EXACT = 65536
+local RAW = {}
+
+-- The clock. base is the high word of now, and low is now as an instant.
+local base, now
+if ARGV[1] == '' then
+	local time = redis.call('TIME')
+	local s, us = tonumber(time[1]), tonumber(time[2])
+	-- s * 10^9 in two words: 10^9 = 2^9 * 1953125
+	local high = floor(s / 2 ^ 23)
+	local rest = (s - high * 2 ^ 23) * SECOND + us * 1000
+	-- high * 2^23 * 2^9 * 1953125
+	base = high * 1953125 + floor(rest / WORD)
+	now = fmod(rest, WORD)
+else
+	base, now = unpack('>i4I4', ARGV[1])
+end
+
+-- Numbers as they are written down.
+
+local function words(high, low)
+	return pack('>i4I4', high, low)
+end
+
+local function putInt(n)
+	if n == NEVER then
+		return '\127\255\255\255\255\255\255\255'
+	elseif n <= -FAR or n >= FAR then
+		error(RAW)
+	end
+	local low = n % WORD
+	return words((n - low) / WORD, low)
+end
+
+local function putTime(t)
+	if t == NEVER then
+		return '\127\255\255\255\255\255\255\255'
+	elseif t == -NEVER then
+		return '\128\0\0\0\0\0\0\1'
+	elseif t <= -FAR or t >= FAR then
+		error(RAW)
+	end
+	local low = t % WORD
+	return words((t - low) / WORD + base, low)
+end
+
+local function putSize(n) return pack('>I4', n) end
+
+local function putText(s) return putSize(#s) .. s end
+
+local function putBool(b) return b and '\1' or '\0' end
+
+-- What is read at present: text from at on.
+local text, at
+
+local function bytes(n)
+	local from = at
+	at = at + n
+	if at > #text + 1 then
+		error(RAW)
+	end
+	return sub(text, from, at - 1)
+end
+
+local function size()
+	at = at + 4
+	if at > #text + 1 then
+		error(RAW)
+	end
+	return (unpack('>I4', text, at - 4))
+end
+
+local function pair()
+	at = at + 8
+	if at > #text + 1 then
+		error(RAW)
+	end
+	return unpack('>i4I4', text, at - 8)
+end
+
+local function byte()
+	at = at + 1
+	if at > #text + 1 then
+		error(RAW)
+	end
+	return string.byte(text, at - 1)
+end
+
+local function bool() return byte() ~= 0 end
+
+local function str() return bytes(size()) end
+
+local function int()
+	local high, low = pair()
+	local n = high * WORD + low
+	if high == 2147483647 and low == 4294967295 then
+		return NEVER
+	elseif n <= -FAR or n >= FAR then
+		error(RAW)
+	end
+	return n
+end
+
+-- toTime returns an instant. One so long past that it is not exact becomes the
+-- oldest that is.
+local function toTime(high, low)
+	if high == 2147483647 and low == 4294967295 then
+		return NEVER
+	elseif high == -2147483648 and low < 2 then
+		return -NEVER
+	end
+	local t = (high - base) * WORD + low
+	if t >= FAR then
+		error(RAW)
+	end
+	return max(t, 1 - FAR)
+end
+
+local function time() return toTime(pair()) end
+
+-- given is time for what must be exact.
+local function given()
+	local t = time()
+	if t == 1 - FAR then
+		error(RAW)
+	end
+	return t
+end
+
+-- Arithmetic.
+
+-- muldiv returns a * b / n and what remains, exactly where the quotient is below
+-- 2^53. None is negative.
+local function muldiv(a, b, n)
+	if a > b then
+		a, b = b, a
+	end
+	if b >= FAR then
+		error(RAW)
+	end
+	local p = a * b
+	if p < 2 * FAR then
+		local r = fmod(p, n)
+		return (p - r) / n, r
+	end
+	local rb = fmod(b, n)
+	local q, r, bit = 0, 0, 1
+	while bit * 2 <= a do
+		bit = bit * 2
+	end
+	local left = a
+	while bit >= 1 do
+		q, r = q * 2, r * 2
+		if r >= n then
+			q, r = q + 1, r - n
+		end
+		if left >= bit then
+			left, r = left - bit, r + rb
+			if r >= n then
+				q, r = q + 1, r - n
+			end
+		end
+		bit = bit / 2
+	end
+	return q + a * ((b - rb) / n), r
+end
+
+local function div(a, b) return (a - fmod(a, b)) / b end
+
+-- A limit, by what is written down of it.
+local limits = {}
+
+local function limitOf(spec)
+	local l = limits[spec]
+	if l then
+		return l
+	end
+	local t, a = text, at
+	text, at = spec, 1
+	l = { spec = spec, kind = byte(), unit = byte(), strict = bool(), n = int(), per = int(), burst = int() }
+	str() -- the zone
+	if at ~= #spec + 1 or l.kind > 4 or l.n < 0 or l.n > MAX_N or l.kind < 4 and l.per < 1 or l.per >= FAR then
+		error(RAW)
+	end
+	text, at = t, a
+	if l.kind == 2 then
+		l.burst = 1
+	elseif l.burst == 0 then
+		l.burst = l.n
+	end
+	l.grain = 0
+	if l.n > 0 and l.per >= l.n and fmod(l.per, l.n) ~= 0 then
+		local x, y = l.per, l.n
+		while y > 0 do
+			x, y = y, fmod(x, y)
+		end
+		l.grain = x
+	end
+	limits[spec] = l
+	return l
+end
+
+-- span returns the time of c units, and n-ths of a nanosecond.
+local function span(l, c)
+	local ns, frac = muldiv(c, l.per, l.n)
+	if ns >= FAR then
+		error(RAW)
+	end
+	return ns, frac
+end
+
+local function ceilUnits(l, ns, frac)
+	local q, r = muldiv(ns, l.n, l.per)
+	r = r + frac
+	if q >= FAR then
+		error(RAW)
+	end
+	q = q + div(r, l.per)
+	if fmod(r, l.per) > 0 then
+		q = q + 1
+	end
+	return q
+end
+
+-- Window. Entries are read when they are looked at, and those that were not are
+-- written as they are.
+
+local Window = {}
+Window.__index = Window
+
+function Window.new(l)
+	return { l = l, flying = 0, sum = 0, log = '', head = 0, len = 0, seen = {} }
+end
+
+function Window.load(l)
+	local w = { l = l, flying = int(), sum = int(), head = 0, len = size(), seen = {} }
+	w.log = bytes(16 * w.len)
+	return w
+end
+
+function Window:save()
+	local out = { putInt(self.flying), putInt(self.sum), putSize(self.len) }
+	local order = {}
+	for i in pairs(self.seen) do
+		if i >= self.head and i < self.head + self.len then
+			order[#order + 1] = i
+		end
+	end
+	table.sort(order)
+	local from = self.head
+	for _, i in ipairs(order) do
+		if i > from then
+			out[#out + 1] = sub(self.log, 16 * from + 1, 16 * i)
+		end
+		local e = self.seen[i]
+		out[#out + 1] = putTime(e.at) .. putInt(e.cost)
+		from = i + 1
+	end
+	if from < self.head + self.len then
+		out[#out + 1] = sub(self.log, 16 * from + 1, 16 * (self.head + self.len))
+	end
+	return concat(out)
+end
+
+function Window:at(i)
+	i = i + self.head
+	local e = self.seen[i]
+	if not e then
+		local h, l, ch, cl = unpack('>i4I4i4I4', self.log, 16 * i + 1)
+		e = { at = toTime(h, l), cost = ch * WORD + cl }
+		if e.cost >= FAR then
+			error(RAW)
+		end
+		self.seen[i] = e
+	end
+	return e
+end
+
+function Window:last()
+	if self.len == 0 then
+		return -NEVER
+	end
+	return self:at(self.len - 1).at
+end
+
+function Window:expire(t)
+	local old = t - self.l.per
+	if self:last() <= old then
+		self.len = 0
+	end
+	while self.len > 0 do
+		local e = self:at(0)
+		if e.at > old then
+			return
+		end
+		self.sum = self.sum - e.cost
+		self.head, self.len = self.head + 1, self.len - 1
+	end
+	self.sum = 0
+end
+
+function Window:earliest(now, t, cost)
+	local l = self.l
+	if cost > l.n then
+		return NEVER, false
+	end
+	local room, left, old, i = l.n - cost, self.sum + self.flying, t - l.per, 0
+	while true do
+		if left <= room and (i == self.len or self:at(i).at > old) then
+			return t, false
+		elseif i == self.len then
+			return max(t, max(now, self:last()) + l.per), true
+		end
+		local e = self:at(i)
+		left = left - e.cost
+		if left <= room and e.at > old then
+			return e.at + l.per, false
+		end
+		i = i + 1
+	end
+end
+
+function Window:take(t, cost)
+	if self.l.strict then
+		self.flying = self.flying + cost
+		return true
+	end
+	self:push(t, cost)
+	return false
+end
+
+function Window:push(t, cost)
+	if cost == 0 then
+		return
+	end
+	self:expire(t)
+	self.sum = self.sum + cost
+	if self.len > 0 then
+		local e = self:at(self.len - 1)
+		t = max(t, e.at)
+		if self.len >= EXACT then
+			t = self:slice(t)
+		end
+		if e.at >= t then
+			e.cost = e.cost + cost
+			return
+		end
+	end
+	self.seen[self.head + self.len] = { at = t, cost = cost }
+	self.len = self.len + 1
+end
+
+-- slice returns the end of t's slice. Slices count from the beginning of time, so
+-- that both words of t matter.
+function Window:slice(t)
+	local d = max(1, div(self.l.per, EXACT))
+	local low = t % WORD
+	local r = fmod((t - low) / WORD + base, d)
+	for _, part in ipairs({ floor(low / 65536), low % 65536 }) do
+		r = fmod(r * 65536 + part, d)
+	end
+	if r == 0 then
+		return t
+	end
+	return t + d - r
+end
+
+function Window:answered(t, cost)
+	if self.l.strict then
+		self.flying = max(0, self.flying - cost)
+		self:push(t, cost)
+	end
+end
+
+function Window:give(taken, cost, flying)
+	if flying then
+		self.flying = max(0, self.flying - cost)
+		return
+	end
+	local lo, hi = 0, self.len
+	while lo < hi do
+		local m = floor((lo + hi) / 2)
+		if self:at(m).at < taken then
+			lo = m + 1
+		else
+			hi = m
+		end
+	end
+	if lo < self.len then
+		local e = self:at(lo)
+		if e.at == taken or e.at == self:slice(taken) then
+			self:drop(e, cost)
+			self:trim()
+		end
+	end
+end
+
+function Window:trim()
+	while self.len > 0 and self:at(0).cost == 0 do
+		self.head, self.len = self.head + 1, self.len - 1
+	end
+	while self.len > 0 and self:at(self.len - 1).cost == 0 do
+		self.len = self.len - 1
+	end
+end
+
+function Window:drop(e, cost)
+	cost = min(cost, e.cost)
+	e.cost = e.cost - cost
+	self.sum = self.sum - cost
+	return cost
+end
+
+function Window:spend(now, n)
+	self:expire(now)
+	if n > 0 then
+		self:push(now, n)
+	end
+	local i = 0
+	while i < self.len and n < 0 do
+		n = n + self:drop(self:at(i), -n)
+		i = i + 1
+	end
+	self:trim()
+end
+
+function Window:remaining(now)
+	self:expire(now)
+	return self.l.n - (self.sum + self.flying)
+end
+
+function Window:recovered(now)
+	self:expire(now)
+	return self.sum == 0 and self.flying == 0
+end
+
+function Window:ends(flights)
+	local last = self:last()
+	for _, f in ipairs(flights) do
+		last = max(last, f.till)
+	end
+	return last + self.l.per + div(self.l.per, EXACT) + 1
+end
+
+-- Bucket.
+
+local Bucket = {}
+Bucket.__index = Bucket
+
+function Bucket.new(l)
+	return { l = l, full = -NEVER, frac = 0, since = -NEVER, gaps = {} }
+end
+
+function Bucket.load(l)
+	local b = { l = l, full = time(), frac = int(), since = time(), gaps = {} }
+	local n = size()
+	if n > 4 or b.frac < 0 or b.frac > 0 and b.frac >= l.n then
+		error(RAW)
+	end
+	for i = 1, n do
+		b.gaps[i] = { at = time(), ns = int() }
+	end
+	return b
+end
+
+function Bucket:save()
+	local out = { putTime(self.full), putInt(self.frac), putTime(self.since), putSize(#self.gaps) }
+	for _, g in ipairs(self.gaps) do
+		out[#out + 1] = putTime(g.at) .. putInt(g.ns)
+	end
+	return concat(out)
+end
+
+-- begin returns the beginning of t's nanosecond, from which on a start counts.
+function Bucket:begin(t)
+	if self.l.grain == 0 then
+		return t, 0
+	end
+	return t - 1, self.l.grain
+end
+
+function Bucket:isFull(t) return self.full < t or self.full == t and self.frac == 0 end
+
+function Bucket:recovered(now)
+	local t, frac = self:begin(now)
+	return self.full < t or self.full == t and self.frac <= frac
+end
+
+function Bucket:earliest(_, t, cost)
+	local l = self.l
+	if l.n == 0 or cost > l.burst then
+		return NEVER, false
+	end
+	local ns, frac = span(l, l.burst - cost)
+	local e = self.full - ns
+	if frac < self.frac then
+		e = e + 1
+	end
+	return max(t, e), false
+end
+
+function Bucket:move(ns, frac)
+	self.full, self.frac = self.full + ns, self.frac + frac
+	if self.frac < 0 then
+		self.full, self.frac = self.full - 1, self.frac + self.l.n
+	elseif self.frac >= self.l.n then
+		self.full, self.frac = self.full + 1, self.frac - self.l.n
+	end
+end
+
+function Bucket:push(n)
+	if self.l.n == 0 then
+		return
+	elseif n < 0 then
+		local ns, frac = span(self.l, -n)
+		self:move(-ns, -frac)
+	else
+		self:move(span(self.l, n))
+	end
+end
+
+function Bucket:pushAt(t, cost)
+	if self:recovered(t) then
+		self.full, self.frac = self:begin(t)
+		self.since, self.gaps = t, {}
+	elseif t > self.since then
+		self:addGap(t, max(0, self.full - t))
+	end
+	self:push(cost)
+end
+
+function Bucket:take(t, cost)
+	self:pushAt(t, cost)
+	return false
+end
+
+function Bucket:addGap(t, ns)
+	local g = self.gaps
+	while #g > 0 and g[#g].ns >= ns do
+		g[#g] = nil
+	end
+	if #g == 4 then
+		g[2].ns = g[1].ns
+		table.remove(g, 1)
+	end
+	g[#g + 1] = { at = t, ns = ns }
+end
+
+function Bucket:answered() end
+
+function Bucket:give(taken, cost)
+	if taken < self.since or self.l.n == 0 then
+		return
+	end
+	local ns, frac = span(self.l, cost)
+	local g = self.gaps
+	for _, e in ipairs(g) do
+		if e.at > taken then
+			if e.ns <= ns then
+				ns, frac = e.ns, 0
+			end
+			e.ns = e.ns - ns
+			if frac > 0 then
+				e.ns = e.ns - 1
+			end
+		end
+	end
+	for i = #g - 1, 1, -1 do
+		g[i].ns = min(g[i].ns, g[i + 1].ns)
+	end
+	self:move(-ns, -frac)
+end
+
+function Bucket:spend(now, n)
+	if n > 0 then
+		self:pushAt(now, n)
+	elseif n < 0 and not self:isFull(now) then
+		self:push(n)
+	end
+end
+
+function Bucket:remaining(now)
+	if self.l.n == 0 then
+		return 0
+	elseif self:isFull(now) then
+		return self.l.burst
+	end
+	return self.l.burst - ceilUnits(self.l, self.full - now, self.frac)
+end
+
+function Bucket:ends() return self.full + 2 end
+
+-- Spaced is a Bucket that must be full.
+
+local Spaced = setmetatable({}, Bucket)
+Spaced.__index = Spaced
+
+function Spaced.new(l)
+	local s = Bucket.new(l)
+	s.flying = 0
+	return s
+end
+
+function Spaced.load(l)
+	local s = Bucket.load(l)
+	s.flying = int()
+	return s
+end
+
+function Spaced:save() return Bucket.save(self) .. putInt(self.flying) end
+
+-- free returns when it is full if flying units are answered at now.
+function Spaced:free(now, flying)
+	local b = setmetatable({ l = self.l, full = self.full, frac = self.frac, since = NEVER }, Bucket)
+	if flying > 0 then
+		b:pushAt(now, flying)
+	end
+	if b.frac > 0 then
+		b.full = b.full + 1
+	end
+	return b.full
+end
+
+function Spaced:earliest(now, t, cost)
+	if self.l.n == 0 or cost > MAX_N then
+		return NEVER, false
+	end
+	return max(t, self:free(now, self.flying)), self.flying > 0
+end
+
+function Spaced:take(t, cost)
+	if self.l.strict then
+		self.flying = self.flying + cost
+		return true
+	end
+	self:pushAt(t, cost)
+	return false
+end
+
+function Spaced:answered(t, cost)
+	if self.l.strict then
+		self.flying = max(0, self.flying - cost)
+		self:pushAt(t, cost)
+	end
+end
+
+function Spaced:give(taken, cost, flying)
+	if flying then
+		self.flying = max(0, self.flying - cost)
+		return
+	end
+	Bucket.give(self, taken, cost)
+end
+
+function Spaced:remaining(now)
+	if self.l.n == 0 then
+		return 0
+	end
+	return Bucket.remaining(self, now) - self.flying
+end
+
+function Spaced:recovered(now) return self.flying == 0 and Bucket.recovered(self, now) end
+
+function Spaced:ends(flights)
+	local last, cost = -NEVER, 0
+	for _, f in ipairs(flights) do
+		last, cost = max(last, f.till), cost + f.cost
+	end
+	if self.l.n == 0 then
+		return max(last, self.full) + 2
+	end
+	return max(self.full, last) + span(self.l, cost) + 2
+end
+
+-- Sliding.
+
+local Sliding = {}
+Sliding.__index = Sliding
+
+function Sliding.new(l)
+	return { l = l, used = false, start = -NEVER, cur = 0, prev = 0 }
+end
+
+function Sliding.load(l)
+	return { l = l, used = bool(), start = given(), cur = int(), prev = int() }
+end
+
+function Sliding:save() return putBool(self.used) .. putTime(self.start) .. putInt(self.cur) .. putInt(self.prev) end
+
+function Sliding:roll(t)
+	local per = self.l.per
+	local d = t - self.start
+	if not self.used or d < per then
+		return
+	elseif d - per < per then
+		self.start, self.prev, self.cur = self.start + per, self.cur, 0
+	else
+		self.start, self.prev, self.cur = t - fmod(d, per), 0, 0
+	end
+end
+
+function Sliding:earliest(_, t, cost)
+	local l = self.l
+	if cost > l.n then
+		return NEVER, false
+	elseif not self.used then
+		return t, false
+	end
+	local c = setmetatable({ l = l, used = true, start = self.start, cur = self.cur, prev = self.prev }, Sliding)
+	while true do
+		c:roll(t)
+		t = max(t, c.start)
+		local room = l.n - cost - c.cur
+		if room >= 0 then
+			if c.prev <= room then
+				return t, false
+			end
+			local q = muldiv(room, l.per, c.prev)
+			if q > 0 then
+				return max(t, c.start + l.per - q), false
+			end
+		end
+		t = c.start + l.per
+	end
+end
+
+function Sliding:take(t, cost)
+	if not self.used then
+		self.used, self.start = true, t
+	end
+	self:roll(t)
+	self.cur = self.cur + cost
+	return false
+end
+
+function Sliding:answered() end
+
+function Sliding:give(taken, cost)
+	if not self.used then
+		return
+	elseif taken >= self.start then
+		self.cur = max(0, self.cur - cost)
+	elseif taken >= self.start - self.l.per then
+		self.prev = max(0, self.prev - cost)
+	end
+end
+
+function Sliding:spend(now, n)
+	if n >= 0 then
+		self:take(now, n)
+		return
+	end
+	self:roll(now)
+	local old = min(self.prev, -n)
+	self.prev = self.prev - old
+	self.cur = max(0, self.cur + n + old)
+end
+
+function Sliding:remaining(now)
+	local l = self.l
+	if not self.used then
+		return l.n
+	end
+	self:roll(now)
+	local q, r = muldiv(self.prev, l.per - min(l.per, max(0, now - self.start)), l.per)
+	if r > 0 then
+		q = q + 1
+	end
+	return l.n - self.cur - q
+end
+
+function Sliding:recovered(now)
+	self:roll(now)
+	return self.cur == 0 and self.prev == 0
+end
+
+function Sliding:ends() return self.start + 2 * self.l.per end
+
+-- Calendar. The client says which period it is: from and to.
+
+local Calendar = {}
+Calendar.__index = Calendar
+
+function Calendar.new(l)
+	return { l = l, used = 0, stop = -NEVER, from = NEVER, to = NEVER }
+end
+
+function Calendar.load(l)
+	return { l = l, used = int(), stop = time(), from = NEVER, to = NEVER }
+end
+
+function Calendar:save() return putInt(self.used) .. putTime(self.stop) end
+
+function Calendar:roll(t)
+	if t >= self.stop then
+		if t < self.from or t >= self.to then
+			error(RAW)
+		end
+		self.used, self.stop = 0, self.to
+	end
+end
+
+function Calendar:earliest(_, t, cost)
+	if cost > self.l.n then
+		return NEVER, false
+	elseif t >= self.stop or self.used <= self.l.n - cost then
+		return t, false
+	end
+	return max(t, self.stop), false
+end
+
+function Calendar:take(t, cost)
+	self:roll(t)
+	self.used = self.used + cost
+	return false
+end
+
+function Calendar:answered() end
+
+function Calendar:give(_, cost, _, stop)
+	if stop == self.stop then
+		self.used = max(0, self.used - cost)
+	end
+end
+
+function Calendar:spend(now, n)
+	self:roll(now)
+	self.used = max(0, self.used + n)
+end
+
+function Calendar:remaining(now)
+	self:roll(now)
+	return self.l.n - self.used
+end
+
+function Calendar:recovered(now) return now >= self.stop or self.used == 0 end
+
+function Calendar:ends() return self.stop end
+
+local laws = { [0] = Window, Bucket, Spaced, Sliding, Calendar }
+
+local function newState(l) return setmetatable(laws[l.kind].new(l), laws[l.kind]) end
+
+-- Pace.
+
+local Pace = {}
+Pace.__index = Pace
+
+local function loadPace()
+	local p = { n = int(), per = int(), stop = time(), starts = int(), raised = time(), step = int() }
+	if p.n <= 0 or p.n > MAX_N or p.per <= 0 then
+		error(RAW)
+	end
+	return setmetatable(p, Pace)
+end
+
+function Pace:save()
+	return '\0\1' .. putInt(self.n) .. putInt(self.per) .. putTime(self.stop) .. putInt(self.starts) .. putTime(self.raised) .. putInt(self.step)
+end
+
+function Pace:setLimits(list)
+	self.n, self.per = 1, SECOND
+	for _, l in ipairs(list) do
+		if l.n > 0 and muldiv(l.per, self.n, l.n) < self.per then
+			self.n, self.per = l.n, l.per
+		end
+	end
+end
+
+function Pace:untilAt(now, t)
+	if t <= now or t <= self.stop then
+		return false
+	end
+	self.stop, self.starts, self.raised = t, 0, now
+	return true
+end
+
+function Pace:grow(now, started, least, most)
+	if started <= self.raised then
+		return 0
+	end
+	self.step = min(2 * self.step, most)
+	if self.step < least then
+		self.step = least
+	end
+	if not self:untilAt(now, now + self.step) then
+		self.raised = now
+		return 0
+	end
+	return self.step
+end
+
+function Pace:earliest(_, t)
+	local free = self.stop + GENTLE
+	if t >= free then
+		return t, false
+	end
+	local ns, frac = span(self, self.starts)
+	if frac > 0 then
+		ns = ns + 1
+	end
+	return max(t, min(free, self.stop + ns)), false
+end
+
+function Pace:take(t)
+	if t >= self.stop and t < self.stop + GENTLE then
+		self.starts = self.starts + 1
+	end
+end
+
+function Pace:give(taken)
+	if taken >= self.stop and self.starts > 0 then
+		self.starts = self.starts - 1
+	end
+end
+
+function Pace:remaining() return NEVER end
+
+function Pace:ends()
+	if self.step > 0 then
+		return self.stop + MEMORY
+	end
+	return self.stop + GENTLE
+end
+
+function Pace:recovered(now) return now >= self:ends() end
+
+-- Cap.
+
+local Cap = {}
+Cap.__index = Cap
+
+local function newCap(name)
+	return setmetatable({
+		name = name, left = NEVER, limit = -1, stop = -NEVER, window = SECOND, begun = -NEVER, keep = -NEVER, last = -NEVER,
+		heard = -NEVER, told = -NEVER, low = NEVER, drift = 0, flying = 0,
+		blind = false, rolled = false, pace = false, started = false, said = false,
+	}, Cap)
+end
+
+local function loadCap()
+	local c = {
+		name = str(), left = int(), limit = int(), stop = time(), window = int(), begun = time(), keep = time(), last = time(),
+		heard = time(), told = time(), low = int(), drift = int(), flying = 0,
+		blind = bool(), rolled = bool(), pace = bool(), started = bool(), said = bool(),
+	}
+	if c.window <= 0 then
+		error(RAW)
+	end
+	return setmetatable(c, Cap)
+end
+
+function Cap:save()
+	return '\1\1' .. putText(self.name) .. putInt(self.left) .. putInt(self.limit) .. putTime(self.stop) .. putInt(self.window)
+		.. putTime(self.begun) .. putTime(self.keep) .. putTime(self.last) .. putTime(self.heard) .. putTime(self.told)
+		.. putInt(self.low) .. putInt(self.drift)
+		.. putBool(self.blind) .. putBool(self.rolled) .. putBool(self.pace) .. putBool(self.started) .. putBool(self.said)
+end
+
+function Cap:remember(t)
+	if self.limit < 0 then
+		self.keep = self.stop
+		return
+	end
+	self.keep = max(self.keep, t + max(self.window, 60 * SECOND))
+end
+
+function Cap:roll(t)
+	if t < self.stop then
+		return
+	end
+	if self.blind then
+		self.left = max(self.left, 1)
+	elseif self.limit < 0 then
+		self.left = NEVER
+	else
+		self.left = self.limit - self.flying
+	end
+	self.said = false
+	if self.limit < 0 then
+		self.stop = NEVER
+		return
+	end
+	self.rolled, self.low = not self.blind, NEVER
+	self.begun = self.stop + (t - self.stop) - fmod(t - self.stop, self.window)
+	self.stop = self.begun + self.window
+	self.started = false
+end
+
+-- hearOfSome takes in what was said, with flying units in flight by those who say it.
+function Cap:hearOfSome(now, s, flying)
+	self:roll(now)
+	flying = flying + 1
+	self.flying = flying
+	self:hear(now, s, s.left + 1, flying)
+	self.flying = 0
+end
+
+function Cap:hear(now, s, left, flying)
+	local blind = s.reset < 0
+	local stop = now + s.reset
+	if blind then
+		stop = now + SECOND
+	end
+	local older = s.started < self.heard
+	if self.rolled and stop <= self.begun + min(SECOND, floor(self.window / 2)) or older and stop + SECOND < self.stop then
+		return
+	end
+	self.low = min(self.low, left)
+	if older then
+		self.left = min(self.left, left - flying)
+		return
+	end
+	if self.said and left < self.left then
+		self.drift = self.drift + self.left - left
+	end
+	if self.low - flying < self.left then
+		self.left, self.begun = self.low - flying, now
+	end
+	local near = self.stop - stop
+	if not blind and self.stop > now and near > 0 and near < SECOND then
+		stop = self.stop
+	end
+	self.stop, self.blind, self.limit = stop, blind, s.limit
+	if blind then
+		self.limit, self.window = 1, SECOND
+	elseif s.period > 0 then
+		self.window = s.period
+	else
+		self.window = max(self.window, s.reset)
+	end
+	self.pace = s.pace and not blind
+	self.heard, self.told, self.said, self.rolled = s.started, now, true, false
+	self:remember(stop)
+end
+
+function Cap:earliest(now, t, cost)
+	self:roll(now)
+	if self.limit >= 0 then
+		cost = min(cost, max(1, self.limit))
+	end
+	if self.left < cost then
+		t = max(t, self.stop)
+	end
+	if t >= self.stop or not self.pace or not self.started then
+		return t, false
+	elseif self.left == NEVER then
+		return max(t, self.last), false
+	end
+	return max(t, self.last + div(self.stop - self.last - 1, max(0, self.left) + 1) + 1), false
+end
+
+function Cap:take(t, cost)
+	self:roll(t)
+	if self.left ~= NEVER then
+		self.left = self.left - cost
+		self.started, self.last = true, t
+		self:remember(t)
+	end
+end
+
+function Cap:give(taken, cost)
+	if taken >= self.begun and self.left ~= NEVER then
+		self.left = self.left + cost
+	end
+end
+
+function Cap:remaining(now)
+	self:roll(now)
+	return self.left
+end
+
+function Cap:recovered(now) return now >= self.keep end
+
+function Cap:ends() return self.keep end
+
+-- Rows.
+
+local rows = {}
+
+for i, key in ipairs(KEYS) do
+	rows[i] = { key = key, raw = redis.call('GET', key) or '', flights = {}, heard = {} }
+end
+
+local function parse(r)
+	if r.raw == '' then
+		return
+	end
+	text, at = r.raw, 1
+	if byte() ~= 1 then
+		error(RAW)
+	end
+	local own = size()
+	if own > 0 then
+		local stop = at + own
+		if byte() ~= 1 then
+			error(RAW)
+		end
+		local from = at
+		at = at + 27
+		at = at + size()
+		if at > stop then
+			error(RAW)
+		end
+		local l = limitOf(sub(text, from, at - 1))
+		r.st = setmetatable(laws[l.kind].load(l), laws[l.kind])
+		if at ~= stop then
+			error(RAW)
+		end
+	end
+	for i = 1, size() do
+		r.flights[i] = { id = bytes(8), till = time(), cost = int() }
+	end
+	for i = 1, size() do
+		local h = { only = str(), source = str(), window = int() }
+		local stop = size()
+		stop = at + stop
+		local kind, version = byte(), byte()
+		if version ~= 1 then
+			error(RAW)
+		elseif kind == 0 then
+			h.pace = loadPace()
+			h.st = h.pace
+		else
+			h.cap = loadCap()
+			h.st = h.cap
+		end
+		if at ~= stop then
+			error(RAW)
+		end
+		r.heard[i] = h
+	end
+	if at ~= #text + 1 then
+		error(RAW)
+	end
+end
+
+local function land(r)
+	if #r.flights > 0 then
+		local kept = {}
+		for _, f in ipairs(r.flights) do
+			if f.till > now then
+				kept[#kept + 1] = f
+			else
+				r.st:answered(f.till, f.cost)
+				r.dirty = true
+			end
+		end
+		r.flights = kept
+	end
+	if r.st and #r.flights == 0 and r.st:recovered(now) then
+		r.st = nil
+	end
+	local kept = {}
+	for _, h in ipairs(r.heard) do
+		if not h.st:recovered(now) then
+			kept[#kept + 1] = h
+		end
+	end
+	r.heard = kept
+end
+
+local function encode(r)
+	local own = ''
+	if r.st then
+		own = '\1' .. r.st.l.spec .. r.st:save()
+	end
+	local out = { '\1', putText(own), putSize(#r.flights) }
+	for _, f in ipairs(r.flights) do
+		out[#out + 1] = f.id .. putTime(f.till) .. putInt(f.cost)
+	end
+	out[#out + 1] = putSize(#r.heard)
+	for _, h in ipairs(r.heard) do
+		out[#out + 1] = putText(h.only) .. putText(h.source) .. putInt(h.window) .. putText(h.st:save())
+	end
+	return concat(out)
+end
+
+-- life returns for how many milliseconds the row matters, rounded up.
+local function life(r)
+	local stop = now
+	for _, h in ipairs(r.heard) do
+		stop = max(stop, h.st:ends())
+	end
+	if r.st then
+		stop = max(stop, r.st:ends(r.flights))
+	end
+	return floor((stop - now) / 1000000) + 2
+end
+
+local function put(key, row, px)
+	if row == '' then
+		redis.call('DEL', key)
+	elseif ARGV[1] ~= '' or px == NEVER then
+		redis.call('SET', key, row) -- nobody knows when that clock will be there
+	else
+		redis.call('SET', key, row, 'PX', string.format('%.0f', max(1, px)))
+	end
+end
+
+local function indexOf(list, is)
+	for i, v in ipairs(list) do
+		if is(v) then
+			return i
+		end
+	end
+end
+
+-- Operations.
+
+local function rowOf(i)
+	local r = rows[i]
+	land(r)
+	return r
+end
+
+-- budget is rowOf under a need's limit; that it is the same one was seen before.
+local function budget(n)
+	local r = rowOf(n.row)
+	if not r.st then
+		r.st = newState(n.limit)
+	end
+	if n.limit.kind == 4 then
+		r.st.from, r.st.to = n.from, n.to
+	end
+	return r
+end
+
+local function earHolds(op, all)
+	for _, ear in ipairs(op.ears) do
+		local r = rowOf(ear)
+		for _, h in ipairs(r.heard) do
+			local concerns = h.only == ''
+			for _, n in ipairs(op.needs) do
+				concerns = concerns or n.name == h.only
+			end
+			if concerns then
+				all[#all + 1] = { heard = h, need = -1, cost = 1 }
+			end
+		end
+	end
+	return all
+end
+
+local function holds(op)
+	local all = {}
+	for i, n in ipairs(op.needs) do
+		local r = budget(n)
+		all[#all + 1] = { row = r, need = i - 1, cost = n.cost }
+		for _, h in ipairs(r.heard) do
+			all[#all + 1] = { heard = h, need = i - 1, cost = n.cost }
+		end
+	end
+	return earHolds(op, all)
+end
+
+local function stateOf(h) return h.row and h.row.st or h.heard.st end
+
+local function touch(op)
+	for _, n in ipairs(op.needs) do
+		rowOf(n.row).dirty = true
+	end
+	for _, ear in ipairs(op.ears) do
+		local r = rowOf(ear)
+		if #r.heard > 0 then
+			r.dirty = true
+		end
+	end
+end
+
+local function earliest(all, from)
+	local t, atLeast, bind = from, false, nil
+	local again = true
+	while again do
+		again = false
+		for _, h in ipairs(all) do
+			local e, loose = stateOf(h):earliest(now, t, h.cost)
+			if e == NEVER then
+				return NEVER, false, h
+			elseif e > t then
+				t, atLeast, bind, again = e, loose, h, true
+			end
+		end
+	end
+	return t, atLeast, bind
+end
+
+local function remaining(op)
+	local out = { putSize(#op.needs) }
+	for _, n in ipairs(op.needs) do
+		local r = budget(n)
+		local left = r.st:remaining(now)
+		for _, h in ipairs(r.heard) do
+			left = min(left, h.st:remaining(now))
+		end
+		out[#out + 1] = putInt(left)
+	end
+	return concat(out)
+end
+
+local function flightOf(r, op)
+	return indexOf(r.flights, function(f) return f.id == op.id end)
+end
+
+local refused = {}
+local NO_LINE = '\0\0\0\0\0\0\0\0'
+
+local function take(op)
+	if op.line ~= NO_LINE and refused[op.line] then
+		return '\2'
+	end
+	local all = holds(op)
+	local t, atLeast, bind = earliest(all, now)
+	if t > now then
+		refused[op.line] = true
+		local flags, need, name = atLeast and 16 or 0, -1, ''
+		if bind then
+			need = bind.need
+			if bind.heard and bind.heard.pace then
+				flags = flags + 32
+			elseif bind.heard then
+				flags, name = flags + 64, bind.heard.cap.name
+			end
+		end
+		return string.char(flags) .. putTime(t) .. putInt(need) .. putText(name)
+	end
+	local slot = now
+	if op.due < now and now - op.due <= CATCH_UP then
+		local e = earliest(all, op.due)
+		if e <= now then
+			slot = e
+		end
+	end
+	local flags = 1
+	for _, h in ipairs(all) do
+		local st = stateOf(h)
+		if h.heard then
+			if h.heard.pace and flags % 16 < 8 then
+				flags = flags + 8
+			end
+			st:take(now, h.cost)
+		else
+			local kind = st.l.kind
+			local late = kind == 1 or kind == 2 and not st.l.strict
+			if st:take(late and slot or now, h.cost) then
+				if flags % 8 < 4 then
+					flags = flags + 4
+				end
+				local f = h.row.flights
+				f[#f + 1] = { id = op.id, till = now + LEASE, cost = h.cost }
+			end
+		end
+	end
+	touch(op)
+	return string.char(flags) .. remaining(op)
+end
+
+local function answer(op)
+	for _, n in ipairs(op.needs) do
+		local r = rowOf(n.row)
+		local j = flightOf(r, op)
+		if j then
+			r.st:answered(now, r.flights[j].cost)
+			table.remove(r.flights, j)
+			r.dirty = true
+		end
+	end
+	return ''
+end
+
+local function renew(op)
+	for _, n in ipairs(op.needs) do
+		local r = rowOf(n.row)
+		local j = flightOf(r, op)
+		if j then
+			r.flights[j].till = now + LEASE
+			r.dirty = true
+		end
+	end
+	return ''
+end
+
+local function give(op)
+	for _, n in ipairs(op.needs) do
+		local r = rowOf(n.row)
+		local j = flightOf(r, op)
+		if j then
+			r.st:give(n.taken, n.cost, true, n.stop)
+			table.remove(r.flights, j)
+		elseif r.st then
+			r.st:give(n.taken, n.cost, false, n.stop)
+		end
+		for _, h in ipairs(r.heard) do
+			h.st:give(n.taken, n.cost)
+		end
+	end
+	for _, h in ipairs(earHolds(op, {})) do
+		h.heard.st:give(op.taken, 1)
+	end
+	touch(op)
+	return ''
+end
+
+local function spend(op)
+	for _, n in ipairs(op.needs) do
+		budget(n).st:spend(now, n.cost)
+	end
+	touch(op)
+	return remaining(op)
+end
+
+-- show is for operations that the client decides, by the rows as they are now.
+local function show(op)
+	local out = {}
+	for _, i in ipairs(op.rows) do
+		local r = rows[i]
+		out[#out + 1] = putText(r.dirty and encode(r) or r.raw)
+	end
+	return concat(out)
+end
+
+local function pause(op)
+	local r = rowOf(op.ear)
+	local i = indexOf(r.heard, function(h) return h.pace and h.only == op.only end)
+	local h = r.heard[i]
+	if not h then
+		h = { only = op.only, source = '', window = 0 }
+		h.pace = setmetatable({ n = 1, per = SECOND, stop = -NEVER, starts = 0, raised = -NEVER, step = 0 }, Pace)
+		h.st = h.pace
+		r.heard[#r.heard + 1] = h
+	end
+	local length = op.length
+	if op.grow then
+		length = h.pace:grow(now, op.started, op.length, op.most)
+	elseif not h.pace:untilAt(now, now + op.length) then
+		length = 0
+	end
+	r.dirty = true
+	if length > 0 then
+		h.source = op.source
+		local list = op.limits
+		for _, o in ipairs(r.heard) do
+			if o.cap and o.cap.limit > 0 and not o.cap.blind then
+				list[#list + 1] = { n = o.cap.limit, per = o.cap.window }
+			end
+		end
+		h.pace:setLimits(list)
+	end
+	return putInt(length)
+end
+
+local function success(op)
+	for _, ear in ipairs(op.ears) do
+		local r = rowOf(ear)
+		for _, h in ipairs(r.heard) do
+			if h.pace then
+				if op.taken > h.pace.raised then
+					h.pace.step = 0
+				end
+				r.dirty = true
+			end
+		end
+	end
+	return ''
+end
+
+local function learn(op)
+	local r = rowOf(op.where)
+	local i = indexOf(r.heard, function(h) return h.cap and h.cap.name == op.name and h.window == op.window end)
+	local h = r.heard[i]
+	if not h then
+		local n = 0
+		for _, o in ipairs(r.heard) do
+			n = n + (o.cap and 1 or 0)
+		end
+		if n >= MOST_HEARD then
+			return ''
+		end
+		h = { only = '', cap = newCap(op.name), window = op.window }
+		h.st = h.cap
+		r.heard[#r.heard + 1] = h
+	end
+	h.source = op.source
+	h.cap:hearOfSome(now, op, op.flying)
+	r.dirty = true
+	return ''
+end
+
+-- How operations are written down, by store.OpKind.
+
+local function list(read)
+	local out = {}
+	for i = 1, size() do
+		out[i] = read()
+	end
+	return out
+end
+
+local terms = {} -- limits, with the period that a calendar is in
+
+local function need()
+	local term = terms[size()]
+	local n = { row = size(), name = str(), cost = int(), limit = term.limit, from = term.from, to = term.to }
+	local r = rows[n.row]
+	if r.st and r.st.l.spec ~= term.limit.spec then
+		error(RAW)
+	end
+	return n
+end
+
+local function where() return { row = size() } end
+
+local function needGiven()
+	local n = need()
+	n.taken, n.stop = given(), time()
+	return n
+end
+
+local kinds = {
+	{ take, function() return { id = bytes(8), line = bytes(8), due = time(), needs = list(need), ears = list(size) } end },
+	{ answer, function() return { id = bytes(8), needs = list(where) } end },
+	{ renew, function() return { id = bytes(8), needs = list(where) } end },
+	{ give, function() return { id = bytes(8), taken = given(), needs = list(needGiven), ears = list(size) } end },
+	{ spend, function() return { needs = list(need), ears = list(size) } end },
+	{ show, function() return { needs = list(need), rows = list(size) } end },
+	{ show, function() return { needs = list(need), rows = list(size) } end },
+	{ pause, function()
+		return {
+			ear = size(), only = str(), length = int(), grow = bool(), most = int(), started = given(),
+			limits = list(function() return { n = int(), per = int() } end), source = str(),
+		}
+	end },
+	{ success, function() return { taken = given(), ears = list(size) } end },
+	{ learn, function()
+		return {
+			where = size(), name = str(), window = int(), left = int(), limit = int(), reset = int(), period = int(),
+			started = given(), flying = int(), pace = bool(), source = str(),
+		}
+	end },
+}
+
+local function decide()
+	for _, r in ipairs(rows) do
+		parse(r)
+		land(r)
+	end
+	text, at = ARGV[2], 1
+	terms = list(function() return { limit = limitOf(str()), from = time(), to = time() } end)
+	local ops = list(function()
+		local kind = kinds[byte()]
+		local op = kind[2]()
+		op.run = kind[1]
+		return op
+	end)
+	local out = {}
+	for i, op in ipairs(ops) do
+		out[i] = op:run()
+	end
+	for _, r in ipairs(rows) do
+		if r.dirty then
+			land(r)
+			r.px = life(r)
+			r.new = (r.st or #r.heard > 0) and encode(r) or ''
+		end
+	end
+	return concat(out)
+end
+
+if ARGV[2] == '' then
+	for i, r in ipairs(rows) do
+		if redis.sha1hex(r.raw) ~= ARGV[3 * i] then
+			return { 2 }
+		end
+	end
+	for i, r in ipairs(rows) do
+		local row = ARGV[3 * i + 2]
+		if row ~= '-' then
+			text, at = ARGV[3 * i + 1], 1
+			local high, low = pair()
+			put(r.key, row, floor(((high - base) * WORD + low - now) / 1000000) + 2)
+		end
+	end
+	return { 1 }
+end
+
+local clock = words(base, now)
+local ok, result = pcall(decide)
+if ok then
+	for _, r in ipairs(rows) do
+		if r.dirty and r.new ~= r.raw then
+			put(r.key, r.new, r.px)
+		end
+	end
+	return { 1, clock, result }
+elseif result ~= RAW then
+	error(result)
+end
+local raw = { 0, clock }
+for i, r in ipairs(rows) do
+	raw[i + 2] = r.raw
+end
+return raw
