@@ -188,10 +188,11 @@ func (e *encoder) op(op *store.Op) {
 	case store.OpSpend:
 		e.needs(op.Needs)
 		e.ears(op.Ears)
-	case store.OpRead, store.OpForecast:
-		needs, names := shown(op)
-		e.needs(needs)
-		e.ears(names)
+	case store.OpRead:
+		e.needs(op.Needs)
+		e.ears(shown(op))
+	case store.OpForecast:
+		e.ears(shown(op))
 	case store.OpPause:
 		p := op.Pause
 		e.row(op.Ear)
@@ -228,11 +229,9 @@ func (e *encoder) op(op *store.Op) {
 	}
 }
 
-// shown returns what an operation that only looks has to see: its needs, and the
-// names of the rows.
-func shown(op *store.Op) (needs []store.Need, names []string) {
+// shown returns the names of the rows that an operation looks at.
+func shown(op *store.Op) (names []string) {
 	add := func(op *store.Op) {
-		needs = append(needs, op.Needs...)
 		for i := range op.Needs {
 			names = append(names, op.Needs[i].Budget)
 		}
@@ -243,7 +242,7 @@ func shown(op *store.Op) (needs []store.Need, names []string) {
 		add(&op.Asks[i])
 	}
 	slices.Sort(names)
-	return needs, slices.Compact(names)
+	return slices.Compact(names)
 }
 
 func periodEnd(l limiter.Limit, t store.Instant) store.Instant {
@@ -320,9 +319,8 @@ func (c *call) decode(now store.Instant, b []byte) ([]store.Result, error) {
 		case store.OpPause:
 			res.Paused = time.Duration(r.int())
 		case store.OpRead, store.OpForecast:
-			_, names := shown(op)
 			rows := newRows()
-			for _, n := range names {
+			for _, n := range shown(op) {
 				rows.was[n] = r.text()
 			}
 			if r.bad {

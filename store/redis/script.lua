@@ -548,7 +548,7 @@ function Bucket:push(n)
 end
 
 function Bucket:pushAt(t, cost)
-	if self:recovered(t) then
+	if Bucket.recovered(self, t) then
 		self.full, self.frac = self:begin(t)
 		self.since, self.gaps = t, {}
 	elseif t > self.since then
@@ -1050,6 +1050,9 @@ function Cap:hear(now, s, left, flying)
 		stop = self.stop
 	end
 	self.stop, self.blind, self.limit = stop, blind, s.limit
+	if self.limit == 0 then
+		self.limit = -1
+	end
 	if blind then
 		self.limit, self.window = 1, SECOND
 	elseif s.period > 0 then
@@ -1125,11 +1128,8 @@ local function parse(r)
 			error(RAW)
 		end
 		local from = at
-		at = at + 27
-		at = at + size()
-		if at > stop then
-			error(RAW)
-		end
+		bytes(27)
+		str() -- the zone
 		local l = limitOf(sub(text, from, at - 1))
 		r.st = setmetatable(laws[l.kind].load(l), laws[l.kind])
 		if at ~= stop then
@@ -1242,9 +1242,18 @@ local function rowOf(i)
 	return r
 end
 
--- budget is rowOf under a need's limit; that it is the same one was seen before.
-local function budget(n)
+-- rowUnder is rowOf of a need, which is under the need's limit, or under none. It is
+-- RAW to put it under another.
+local function rowUnder(n)
 	local r = rowOf(n.row)
+	if r.st and r.st.l.spec ~= n.limit.spec then
+		error(RAW)
+	end
+	return r
+end
+
+local function budget(n)
+	local r = rowUnder(n)
 	if not r.st then
 		r.st = newState(n.limit)
 	end
@@ -1410,7 +1419,7 @@ end
 
 local function give(op)
 	for _, n in ipairs(op.needs) do
-		local r = rowOf(n.row)
+		local r = rowUnder(n)
 		local j = flightOf(r, op)
 		if j then
 			r.st:give(n.taken, n.cost, true, n.stop)
@@ -1445,6 +1454,16 @@ local function show(op)
 		out[#out + 1] = putText(r.dirty and encode(r) or r.raw)
 	end
 	return concat(out)
+end
+
+local function read(op)
+	remaining(op)
+	for _, i in ipairs(op.rows) do
+		for _, h in ipairs(rowOf(i).heard) do
+			h.st:remaining(now) -- units come back before later operations look
+		end
+	end
+	return show(op)
 end
 
 local function pause(op)
@@ -1528,12 +1547,7 @@ local terms = {} -- limits, with the period that a calendar is in
 
 local function need()
 	local term = terms[size()]
-	local n = { row = size(), name = str(), cost = int(), limit = term.limit, from = term.from, to = term.to }
-	local r = rows[n.row]
-	if r.st and r.st.l.spec ~= term.limit.spec then
-		error(RAW)
-	end
-	return n
+	return { row = size(), name = str(), cost = int(), limit = term.limit, from = term.from, to = term.to }
 end
 
 local function where() return { row = size() } end
@@ -1550,8 +1564,8 @@ local kinds = {
 	{ renew, function() return { id = bytes(8), needs = list(where) } end },
 	{ give, function() return { id = bytes(8), taken = given(), needs = list(needGiven), ears = list(size) } end },
 	{ spend, function() return { needs = list(need), ears = list(size) } end },
-	{ show, function() return { needs = list(need), rows = list(size) } end },
-	{ show, function() return { needs = list(need), rows = list(size) } end },
+	{ read, function() return { needs = list(need), rows = list(size) } end },
+	{ show, function() return { rows = list(size) } end },
 	{ pause, function()
 		return {
 			ear = size(), only = str(), length = int(), grow = bool(), most = int(), started = given(),

@@ -1,0 +1,248 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
+	"github.com/headway-go/headway/store/redis/internal/server"
+	"github.com/redis/rueidis"
+)
+
+// counted counts round trips.
+type counted struct {
+	rueidis.Client
+	trips atomic.Int64
+}
+
+func (c *counted) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
+	c.trips.Add(1)
+	return c.Client.DoMulti(ctx, multi...)
+}
+
+// A model draws operations at random.
+type model struct {
+	*rand.Rand
+	now    time.Time
+	in     []limiter.Limit // what each budget is under
+	cost   int64           // the largest
+	taken  []store.Op      // with what they were given
+	at     []store.Instant
+	due    store.Instant
+	groups int
+}
+
+func (m *model) needs() (list []store.Need) {
+	for i, l := range m.in {
+		if m.IntN(len(m.in)) <= 1 {
+			list = append(list, store.Need{Budget: strconv.Itoa(i), Limit: l, Cost: m.Int64N(m.cost + 1)})
+		}
+	}
+	return list
+}
+
+func (m *model) ears() []string { return []string{"ear/" + strconv.Itoa(m.IntN(2)), "ear"} }
+
+// before is an instant a little before now, when a request started.
+func (m *model) before() store.Instant { return m.now.UnixNano() - m.Int64N(int64(2*time.Second)) }
+
+func (m *model) some(d time.Duration) time.Duration { return time.Duration(m.Int64N(int64(d) + 1)) }
+
+func (m *model) op() store.Op {
+	op := store.Op{Group: "g" + strconv.Itoa(m.IntN(m.groups)), ID: m.Uint64() | 1, Ears: m.ears(), Needs: m.needs()}
+	// a request of before, or this one where there was none
+	earlier := func() (store.Op, store.Instant) {
+		if len(m.taken) == 0 {
+			return op, m.before()
+		}
+		i := len(m.taken) - 1 - m.IntN(min(len(m.taken), 30))
+		return m.taken[i], m.at[i]
+	}
+	switch k := m.IntN(24); {
+	case k < 11:
+		op.Kind = store.OpTake
+		if line := m.IntN(3); line > 0 {
+			op.Line = uint64(line) + uint64(op.Group[1])<<8 // a line is of one group
+		}
+		if m.IntN(2) == 0 {
+			op.Due = m.due
+		}
+	case k < 13:
+		op, _ = earlier()
+		op.Kind = store.OpAnswer
+	case k < 14:
+		op, _ = earlier()
+		op.Kind = store.OpRenew
+	case k < 16:
+		var at store.Instant
+		op, at = earlier()
+		op.Kind, op.Taken = store.OpGive, at
+		op.Needs = append([]store.Need(nil), op.Needs...)
+		for j := range op.Needs {
+			op.Needs[j].Taken = at
+		}
+	case k < 17:
+		op.Kind = store.OpSpend
+		for j := range op.Needs {
+			op.Needs[j].Cost = m.Int64N(4*m.cost) - 2*m.cost
+		}
+	case k < 18:
+		op.Kind, op.Ear = store.OpPause, op.Ears[m.IntN(2)]
+		if m.IntN(3) == 0 {
+			op.Only = strconv.Itoa(m.IntN(len(m.in)))
+		}
+		op.Pause = &store.Pause{
+			For: m.some(2 * time.Second), Grow: m.IntN(2) == 0, Most: time.Minute, Started: m.before(), Limits: m.in[:m.IntN(len(m.in))], Source: "test",
+		}
+	case k < 19:
+		op.Kind, op.Ear = store.OpLearn, "ear"
+		if m.IntN(2) == 0 {
+			op.Only = strconv.Itoa(m.IntN(len(m.in)))
+		}
+		op.Learn = &store.Learn{
+			Name: strconv.Itoa(m.IntN(12)), Left: m.Int64N(5), Limit: m.Int64N(7) - 1, Reset: m.some(2*time.Second) - time.Second/4,
+			Window: m.some(1) * time.Minute, Period: m.some(1) * m.some(time.Minute), Started: m.before(), InFlight: m.Int64N(3), Pace: m.IntN(2) == 0, Source: "test",
+		}
+	case k < 20:
+		op.Kind, op.Taken = store.OpSuccess, m.before()
+	case k < 21:
+		op.Kind = store.OpForecast
+		for range m.IntN(5) {
+			op.Asks = append(op.Asks, store.Op{Kind: store.OpTake, Group: op.Group, ID: 1, Ears: m.ears(), Needs: m.needs(), Line: uint64(m.IntN(3))})
+		}
+	default:
+		op.Kind = store.OpRead
+	}
+	return op
+}
+
+// play plays steps over s and over a store.Memory, and compares all answers. pass
+// is the longest time between two steps.
+func (m *model) play(t *testing.T, client rueidis.Client, steps int, pass time.Duration) {
+	t.Helper()
+	clock := func() time.Time { return m.now }
+	s, mem := open(t, client, clock), &store.Memory{Now: clock}
+	for step := range steps {
+		switch m.IntN(8) {
+		case 0, 1:
+			m.now = m.now.Add(m.some(pass))
+		case 2:
+			if d := m.due - m.now.UnixNano(); d > 0 && d < int64(pass) {
+				m.now = m.now.Add(time.Duration(d) + m.some(12*time.Millisecond))
+			}
+		}
+		var ops []store.Op
+		for range 1 + m.IntN(4) {
+			ops = append(ops, m.op())
+		}
+		got, err := s.Do(context.Background(), ops)
+		if err != nil {
+			t.Fatalf("step %d: %v\n%+v", step, err, ops)
+		}
+		want, err := mem.Do(context.Background(), ops)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range got {
+			if !reflect.DeepEqual(got[i], want[i]) {
+				t.Fatalf("step %d, number %d of\n%s\nat %d: got\n%+v\nwant\n%+v", step, i, describe(ops), m.now.UnixNano(), got[i], want[i])
+			}
+			if got[i].OK {
+				m.taken, m.at = append(m.taken, ops[i]), append(m.at, got[i].At)
+			} else if ops[i].Kind == store.OpTake && got[i].For != store.Never && !got[i].Skipped {
+				m.due = got[i].Wait.At
+			}
+		}
+	}
+}
+
+func describe(ops []store.Op) (text string) {
+	for i := range ops {
+		text += fmt.Sprintf("%+v", ops[i])
+		if l := ops[i].Learn; l != nil {
+			text += fmt.Sprintf(" %+v", *l)
+		}
+		if p := ops[i].Pause; p != nil {
+			text += fmt.Sprintf(" %+v", *p)
+		}
+		text += "\n"
+	}
+	return text
+}
+
+// The script decides as package store does, in every law, at every step. Where the
+// limits stay the same and are none of the rare ones, it decides by itself: one
+// round trip.
+func TestScriptDecidesAsTheLawsDo(t *testing.T) {
+	client := &counted{Client: connect(t, server.Start(t).Addr)}
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := []limiter.Limit{
+		{N: 3, Per: time.Second}, {N: 1001, Per: time.Millisecond}, {N: 5, Per: 7 * time.Nanosecond}, {N: 40, Per: time.Minute},
+		{N: 3, Per: time.Second, Strict: true}, {N: 20, Per: time.Minute, Strict: true},
+		{N: 10, Per: time.Second, Law: limiter.Bucket, Burst: 4}, {N: 7, Per: time.Second, Law: limiter.Bucket}, {N: 1001, Per: time.Millisecond, Law: limiter.Bucket},
+		{N: 999_999_937, Per: time.Hour + 1, Law: limiter.Bucket, Burst: 1000},
+		limiter.Every(time.Second), {N: 7, Per: time.Second, Law: limiter.Spaced}, {N: 7, Per: time.Second, Law: limiter.Spaced, Strict: true},
+		{N: 6, Per: time.Second, Law: limiter.Sliding}, {N: 1_000_003, Per: time.Hour, Law: limiter.Sliding},
+		{N: 0, Per: time.Second}, {N: 0, Per: time.Second, Law: limiter.Bucket}, {N: 0, Per: time.Second, Law: limiter.Spaced},
+	}
+	calendars := []limiter.Limit{
+		{N: 5, Law: limiter.Calendar, Unit: limiter.Minute}, {N: 5, Law: limiter.Calendar, Unit: limiter.Hour, Location: berlin},
+		{N: 5, Law: limiter.Calendar, Unit: limiter.Day, Location: berlin}, {N: 9, Law: limiter.Calendar, Unit: limiter.Week, Location: time.UTC},
+		{N: 9, Law: limiter.Calendar, Unit: limiter.Month, Location: berlin}, {N: 2, Per: time.Minute},
+	}
+	const day = 24 * time.Hour
+	long := []limiter.Limit{
+		{N: 50_000, Per: 30 * day}, {N: 3_000_000, Per: 40 * day, Law: limiter.Bucket}, {N: 300, Per: 365 * day}, {N: 300, Per: 3650 * day, Law: limiter.Sliding},
+		{N: 5, Per: 51 * day, Law: limiter.Sliding}, {N: 100, Per: 365 * day, Law: limiter.Spaced, Strict: true}, {N: 1_000_000_000, Per: 1},
+		{N: 1_000_000_000, Per: 3650 * day}, {N: 1_000_000_000, Per: 3650 * day, Law: limiter.Bucket}, {N: 9, Law: limiter.Calendar, Unit: limiter.Month, Location: berlin},
+	}
+	open(t, client, nil) // the server knows the script from now on
+	for name, tc := range map[string]struct {
+		limits []limiter.Limit
+		cost   int64
+		pass   time.Duration
+		change bool // limits change
+		groups int
+		once   bool // one round trip
+	}{
+		"short":     {short, 3, 700 * time.Millisecond, false, 1, true},
+		"costly":    {short, 20_000, time.Minute, false, 1, true},
+		"calendars": {calendars, 2, 10 * time.Hour, false, 1, false},
+		"months":    {calendars, 2, 10 * day, false, 1, false},
+		"long":      {long, 1_000_000, 30 * day, false, 1, false},
+		"changes":   {append(append(long, short...), calendars...), 5, time.Minute, true, 1, false},
+		"groups":    {short, 3, 700 * time.Millisecond, false, 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(40) {
+				m := &model{Rand: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC), cost: tc.cost, groups: tc.groups}
+				rounds := 1
+				if tc.change {
+					rounds = 5
+				}
+				for range 4 {
+					m.in = append(m.in, tc.limits[m.IntN(len(tc.limits))])
+				}
+				for range rounds {
+					before := client.trips.Load()
+					const steps = 100
+					m.play(t, client, steps, tc.pass)
+					if n := client.trips.Load() - before; tc.once && n != steps+2 {
+						t.Fatalf("seed %d: %d round trips for %d steps and New's two", seed, n, steps)
+					}
+					m.in[m.IntN(len(m.in))] = tc.limits[m.IntN(len(tc.limits))]
+				}
+			}
+		})
+	}
+}
