@@ -165,6 +165,14 @@ func (e *encoder) op(op *store.Op) {
 		} else {
 			e.int(always)
 		}
+		e.int(op.More)
+		e.needs(op.Needs)
+		e.ears(op.Ears)
+	case store.OpReturn:
+		e.int(int64(op.ID))
+		e.int(op.Used)
+		e.int(op.Due)
+		e.int(op.Taken)
 		e.needs(op.Needs)
 		e.ears(op.Ears)
 	case store.OpAnswer, store.OpRenew:
@@ -356,7 +364,7 @@ func (r *reader) take(res *store.Result, now store.Instant) {
 	switch {
 	case is(bitOK):
 		res.OK, res.Strict, res.Heeded, res.Bind = true, is(bitStrict), is(bitHeeded), -1
-		res.Remaining = r.remaining()
+		res.Remaining, res.Aside = r.remaining(), r.int()
 	case is(bitSkipped):
 		res.Skipped, res.At = true, 0
 	default:

@@ -21,6 +21,8 @@ local FAR = 2 ^ 52
 local WORD = 2 ^ 32
 local SECOND = 1000000000
 local LEASE = 30 * SECOND
+local HOLD = 5 * SECOND
+local USE = SECOND
 local CATCH_UP = 10000000
 local MOST_HEARD = 8
 local GENTLE = 10 * SECOND
@@ -961,7 +963,7 @@ Cap.__index = Cap
 local function newCap(name)
 	return setmetatable({
 		name = name, left = NEVER, limit = -1, stop = -NEVER, window = SECOND, begun = -NEVER, keep = -NEVER, last = -NEVER,
-		heard = -NEVER, told = -NEVER, low = NEVER, drift = 0, flying = 0,
+		heard = -NEVER, told = -NEVER, low = NEVER, lower = NEVER, since = -NEVER, drift = 0, flying = 0,
 		blind = false, rolled = false, pace = false, started = false, said = false,
 	}, Cap)
 end
@@ -969,7 +971,7 @@ end
 local function loadCap()
 	local c = {
 		name = str(), left = int(), limit = int(), stop = time(), window = int(), begun = time(), keep = time(), last = time(),
-		heard = time(), told = time(), low = int(), drift = int(), flying = 0,
+		heard = time(), told = time(), low = int(), lower = int(), since = time(), drift = int(), flying = 0,
 		blind = bool(), rolled = bool(), pace = bool(), started = bool(), said = bool(),
 	}
 	if c.window <= 0 then
@@ -981,7 +983,7 @@ end
 function Cap:save()
 	return '\1\1' .. putText(self.name) .. putInt(self.left) .. putInt(self.limit) .. putTime(self.stop) .. putInt(self.window)
 		.. putTime(self.begun) .. putTime(self.keep) .. putTime(self.last) .. putTime(self.heard) .. putTime(self.told)
-		.. putInt(self.low) .. putInt(self.drift)
+		.. putInt(self.low) .. putInt(self.lower) .. putTime(self.since) .. putInt(self.drift)
 		.. putBool(self.blind) .. putBool(self.rolled) .. putBool(self.pace) .. putBool(self.started) .. putBool(self.said)
 end
 
@@ -1009,7 +1011,7 @@ function Cap:roll(t)
 		self.stop = NEVER
 		return
 	end
-	self.rolled, self.low = not self.blind, NEVER
+	self.rolled, self.low, self.lower = not self.blind, NEVER, NEVER
 	self.begun = self.stop + (t - self.stop) - fmod(t - self.stop, self.window)
 	self.stop = self.begun + self.window
 	self.started = false
@@ -1034,6 +1036,9 @@ function Cap:hear(now, s, left, flying)
 	if self.rolled and stop <= self.begun + min(SECOND, floor(self.window / 2)) or older and stop + SECOND < self.stop then
 		return
 	end
+	if s.started >= self.since then
+		self.low, self.lower, self.since = NEVER, self.low, now
+	end
 	self.low = min(self.low, left)
 	if older then
 		self.left = min(self.left, left - flying)
@@ -1042,8 +1047,9 @@ function Cap:hear(now, s, left, flying)
 	if self.said and left < self.left then
 		self.drift = self.drift + self.left - left
 	end
-	if self.low - flying < self.left then
-		self.left, self.begun = self.low - flying, now
+	local least = min(self.low, self.lower) - flying
+	if least < self.left then
+		self.left, self.begun = least, now
 	end
 	local near = self.stop - stop
 	if not blind and self.stop > now and near > 0 and near < SECOND then
@@ -1110,7 +1116,7 @@ function Cap:ends() return self.keep end
 local rows = {}
 
 for i, key in ipairs(KEYS) do
-	rows[i] = { key = key, raw = redis.call('GET', key) or '', flights = {}, heard = {} }
+	rows[i] = { key = key, raw = redis.call('GET', key) or '', flights = {}, aside = {}, heard = {} }
 end
 
 local function parse(r)
@@ -1140,6 +1146,9 @@ local function parse(r)
 		r.flights[i] = { id = bytes(8), till = time(), cost = int() }
 	end
 	for i = 1, size() do
+		r.aside[i] = { id = bytes(8), at = time(), starts = int(), cost = int() }
+	end
+	for i = 1, size() do
 		local h = { only = str(), source = str(), window = int() }
 		local stop = size()
 		stop = at + stop
@@ -1163,6 +1172,22 @@ local function parse(r)
 	end
 end
 
+-- kept returns how many units are set aside.
+local function kept(r)
+	local sum = 0
+	for _, a in ipairs(r.aside) do
+		sum = sum + a.starts * a.cost
+	end
+	return sum
+end
+
+-- use counts n units of what was set aside as used at an instant.
+local function use(st, t, n)
+	if n > 0 and st:take(t, n) then
+		st:answered(t, n)
+	end
+end
+
 local function land(r)
 	if #r.flights > 0 then
 		local kept = {}
@@ -1176,7 +1201,19 @@ local function land(r)
 		end
 		r.flights = kept
 	end
-	if r.st and #r.flights == 0 and r.st:recovered(now) then
+	if #r.aside > 0 then
+		local left = {}
+		for _, a in ipairs(r.aside) do
+			if a.at + HOLD > now then
+				left[#left + 1] = a
+			else
+				use(r.st, a.at + USE, a.starts * a.cost)
+				r.dirty = true
+			end
+		end
+		r.aside = left
+	end
+	if r.st and #r.flights == 0 and #r.aside == 0 and r.st:recovered(now) then
 		r.st = nil
 	end
 	local kept = {}
@@ -1197,6 +1234,10 @@ local function encode(r)
 	for _, f in ipairs(r.flights) do
 		out[#out + 1] = f.id .. putTime(f.till) .. putInt(f.cost)
 	end
+	out[#out + 1] = putSize(#r.aside)
+	for _, a in ipairs(r.aside) do
+		out[#out + 1] = a.id .. putTime(a.at) .. putInt(a.starts) .. putInt(a.cost)
+	end
 	out[#out + 1] = putSize(#r.heard)
 	for _, h in ipairs(r.heard) do
 		out[#out + 1] = putText(h.only) .. putText(h.source) .. putInt(h.window) .. putText(h.st:save())
@@ -1211,7 +1252,17 @@ local function life(r)
 		stop = max(stop, h.st:ends())
 	end
 	if r.st then
-		stop = max(stop, r.st:ends(r.flights))
+		local st = r.st
+		if #r.aside > 0 then
+			text, at = st:save(), 1
+			st = setmetatable(laws[st.l.kind].load(st.l), laws[st.l.kind])
+			st.from, st.to = r.st.from, r.st.to
+			for _, a in ipairs(r.aside) do
+				stop = max(stop, a.at + HOLD)
+				use(st, a.at + USE, a.starts * a.cost)
+			end
+		end
+		stop = max(stop, st:ends(r.flights))
 	end
 	return floor((stop - now) / 1000000) + 2
 end
@@ -1293,6 +1344,34 @@ end
 
 local function stateOf(h) return h.row and h.row.st or h.heard.st end
 
+-- most is the largest cost that ever fits.
+local function most(st)
+	local l = st.l
+	if l.kind == 1 then
+		return l.n > 0 and l.burst or 0
+	elseif l.kind == 2 then
+		return l.n > 0 and MAX_N or 0
+	end
+	return l.n
+end
+
+local function earliestOf(h, t)
+	local st = stateOf(h)
+	local aside = h.row and kept(h.row) or 0
+	if aside == 0 or h.cost > most(st) or most(st) - h.cost >= aside then
+		return st:earliest(now, t, h.cost + aside)
+	end
+	local e, loose = st:earliest(now, t, h.cost)
+	local first = NEVER
+	for _, a in ipairs(h.row.aside) do
+		first = min(first, a.at + HOLD)
+	end
+	if first > e then
+		return first, true
+	end
+	return e, loose
+end
+
 local function touch(op)
 	for _, n in ipairs(op.needs) do
 		rowOf(n.row).dirty = true
@@ -1311,7 +1390,7 @@ local function earliest(all, from)
 	while again do
 		again = false
 		for _, h in ipairs(all) do
-			local e, loose = stateOf(h):earliest(now, t, h.cost)
+			local e, loose = earliestOf(h, t)
 			if e == NEVER then
 				return NEVER, false, h
 			elseif e > t then
@@ -1327,6 +1406,9 @@ local function remaining(op)
 	for _, n in ipairs(op.needs) do
 		local r = budget(n)
 		local left = r.st:remaining(now)
+		if left ~= NEVER then
+			left = left - kept(r)
+		end
 		for _, h in ipairs(r.heard) do
 			left = min(left, h.st:remaining(now))
 		end
@@ -1337,6 +1419,41 @@ end
 
 local function flightOf(r, op)
 	return indexOf(r.flights, function(f) return f.id == op.id end)
+end
+
+-- setAside sets aside what an OpTake wants besides, as far as there is room.
+local function setAside(op, all)
+	local n = op.more
+	if #op.needs == 0 then
+		return 0
+	end
+	for _, h in ipairs(all) do
+		local left = stateOf(h):remaining(now)
+		if h.row then
+			local l = h.row.st.l
+			if l.n == 0 or l.strict or l.kind == 2 then
+				return 0
+			end
+			left = left - kept(h.row)
+		elseif h.heard.pace then
+			return 0
+		end
+		if h.cost > 0 and left ~= NEVER then
+			n = min(n, floor(floor(max(0, left) / h.cost) / 2))
+		end
+	end
+	if n <= 0 then
+		return 0
+	end
+	for _, h in ipairs(all) do
+		if h.row then
+			local list = h.row.aside
+			list[#list + 1] = { id = op.id, at = now, starts = n, cost = h.cost }
+		else
+			h.heard.st:take(now, n * h.cost)
+		end
+	end
+	return n
 end
 
 local refused = {}
@@ -1388,8 +1505,9 @@ local function take(op)
 			end
 		end
 	end
+	local aside = setAside(op, all)
 	touch(op)
-	return string.char(flags) .. remaining(op)
+	return string.char(flags) .. remaining(op) .. putInt(aside)
 end
 
 local function answer(op)
@@ -1433,6 +1551,36 @@ local function give(op)
 	end
 	for _, h in ipairs(earHolds(op, {})) do
 		h.heard.st:give(op.taken, 1)
+	end
+	touch(op)
+	return ''
+end
+
+-- giveAside takes back what a request has set aside, but for what is used.
+local function giveAside(op)
+	local rest = 0
+	for _, n in ipairs(op.needs) do
+		local r = rowOf(n.row)
+		local j = indexOf(r.aside, function(a) return a.id == op.id end)
+		if j then
+			local a = table.remove(r.aside, j)
+			local used = min(op.used, a.starts)
+			rest = a.starts - used
+			if r.st.l.kind == 4 then
+				r.st.from, r.st.to = n.from, n.to
+			end
+			use(r.st, min(op.due, now), used * a.cost)
+			for _, h in ipairs(r.heard) do
+				h.st:give(op.taken, rest * a.cost)
+			end
+		end
+	end
+	if rest > 0 then
+		for _, h in ipairs(earHolds(op, {})) do
+			if h.heard.cap then
+				h.heard.st:give(op.taken, rest)
+			end
+		end
 	end
 	touch(op)
 	return ''
@@ -1559,10 +1707,13 @@ local function needGiven()
 end
 
 local kinds = {
-	{ take, function() return { id = bytes(8), line = bytes(8), due = time(), needs = list(need), ears = list(size) } end },
+	{ take, function() return { id = bytes(8), line = bytes(8), due = time(), more = int(), needs = list(need), ears = list(size) } end },
 	{ answer, function() return { id = bytes(8), needs = list(where) } end },
 	{ renew, function() return { id = bytes(8), needs = list(where) } end },
 	{ give, function() return { id = bytes(8), taken = given(), needs = list(needGiven), ears = list(size) } end },
+	{ giveAside, function()
+		return { id = bytes(8), used = int(), due = given(), taken = given(), needs = list(need), ears = list(size) }
+	end },
 	{ spend, function() return { needs = list(need), ears = list(size) } end },
 	{ read, function() return { needs = list(need), rows = list(size) } end },
 	{ show, function() return { rows = list(size) } end },
