@@ -380,8 +380,12 @@ func (t *tx) learn(op *Op) {
 	}
 	h := &r.heard[i]
 	h.source = l.Source
+	limit := l.Limit
+	if limit == 0 {
+		limit = -1 // windows without units would follow each other for ever
+	}
 	h.limit.HearOfSome(t.now, law.Said{
-		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: l.Started, Pace: l.Pace,
+		Left: l.Left, Limit: limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: l.Started, Pace: l.Pace,
 	}, l.InFlight)
 	r.dirty = true
 }

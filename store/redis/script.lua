@@ -53,7 +53,7 @@ end
 local function putInt(n)
 	if n == NEVER then
 		return '\127\255\255\255\255\255\255\255'
-	elseif n <= -FAR or n >= FAR then
+	elseif not (n > -FAR and n < FAR) then
 		error(RAW)
 	end
 	local low = n % WORD
@@ -65,7 +65,7 @@ local function putTime(t)
 		return '\127\255\255\255\255\255\255\255'
 	elseif t == -NEVER then
 		return '\128\0\0\0\0\0\0\1'
-	elseif t <= -FAR or t >= FAR then
+	elseif not (t > -FAR and t < FAR) then
 		error(RAW)
 	end
 	local low = t % WORD
@@ -492,7 +492,14 @@ function Bucket.load(l)
 end
 
 function Bucket:save()
-	local out = { putTime(self.full), putInt(self.frac), putTime(self.since), putSize(#self.gaps) }
+	local full, since = '\255\255\255\255\255\255\255\255', '\0\0\0\0\0\0\0\0' -- a new one's, or as old
+	if self.full > 1 - FAR then
+		full = putTime(self.full)
+	end
+	if self.since > 1 - FAR then
+		since = putTime(self.since)
+	end
+	local out = { full, putInt(self.frac), since, putSize(#self.gaps) }
 	for _, g in ipairs(self.gaps) do
 		out[#out + 1] = putTime(g.at) .. putInt(g.ns)
 	end
