@@ -83,7 +83,9 @@ func (m *model) op() store.Op {
 	case k < 16:
 		var at store.Instant
 		op, at = earlier()
-		op.Kind, op.Taken = store.OpGive, at
+		if op.Kind, op.Taken = store.OpGive, at; m.now.UnixNano()-at > int64(50*24*time.Hour) {
+			op.Kind = store.OpRead // nothing is in flight that long
+		}
 		op.Needs = append([]store.Need(nil), op.Needs...)
 		for j := range op.Needs {
 			op.Needs[j].Taken = at
