@@ -132,7 +132,8 @@ local function int()
 end
 
 -- toTime returns an instant. One so long past that it is not exact becomes the
--- oldest that is.
+-- oldest that is: it is past all the same, except that a bucket in use all that time
+-- takes nothing back that was taken before.
 local function toTime(high, low)
 	if high == 2147483647 and low == 4294967295 then
 		return NEVER
@@ -498,7 +499,7 @@ function Bucket:save()
 	if self.full > 1 - FAR then
 		full = putTime(self.full)
 	end
-	if self.since > 1 - FAR then
+	if self.since > -NEVER then
 		since = putTime(self.since)
 	end
 	local out = { full, putInt(self.frac), since, putSize(#self.gaps) }
