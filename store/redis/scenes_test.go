@@ -50,7 +50,7 @@ func TestAgainOverRedis(t *testing.T) {
 	}
 	args := []string{
 		"-C", root, "test", "-mod=mod", "-modfile=" + modfile, "-overlay=" + write("overlay.json", overlay),
-		"-count=1", "-v", "-run", "^TestAgainOverAStore$", ".",
+		"-count=1", "-v", "-run", "^(TestAgainOverAStore|TestTheOutsideEnds)$", ".",
 	}
 	for name, start := range topologies {
 		t.Run(name, func(t *testing.T) {
