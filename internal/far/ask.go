@@ -125,6 +125,7 @@ func (l *Line) collectForecast(b *batch, s *Setting) {
 
 // collectTakes adds the questions of those who are due, in order of arrival.
 func (l *Line) collectTakes(b *batch, s *Setting) {
+	l.startInLine(s, b.now)
 	for _, c := range l.classes {
 		if c.due.After(b.now) {
 			continue
@@ -137,7 +138,6 @@ func (l *Line) collectTakes(b *batch, s *Setting) {
 	}
 	slices.SortFunc(b.takes, func(a, b *waiter) int { return cmp.Compare(a.nr, b.nr) })
 	b.takes = l.admit(b.takes, s)
-	b.takes = slices.DeleteFunc(b.takes, func(w *waiter) bool { return l.startInLine(w, s, b.now) })
 	asked := map[*class]bool{}
 	for _, w := range b.takes {
 		w.asking = true
