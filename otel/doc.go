@@ -48,7 +48,7 @@
 //     have the first bucket, up to 0, for themselves. While the caller's span is
 //     sampled, it is the exemplar.
 //   - delayed: decisions after a wait, each counted once, however often it was
-//     put off.
+//     put off. With a Config.Store that is nearly all, as its round trip is a wait.
 //   - retries: starts that were not their call's first attempt, see
 //     headway.AttemptFrom. amplification is how many requests were sent for each
 //     call, since the beginning: starts by decisions about first attempts. Over
