@@ -74,7 +74,8 @@ const (
 	CausePause CauseKind = iota + 1
 	// CauseBehind: others with the same needs had come before.
 	CauseBehind
-	// CauseStore: Config.Store had not answered yet.
+	// CauseStore: Config.Store had not answered it for the first time. Later
+	// questions are part of what they ask about.
 	CauseStore
 	// CauseBreaker: a breaker let only so many start.
 	CauseBreaker
@@ -318,7 +319,8 @@ func (r *record) end(v *visit, resp *http.Response, err error) {
 	if !r.far {
 		r.Place = r.line.Place
 	}
-	r.Wait, r.Away, r.Err = v.grant.Waited, v.away != nil, err
+	r.Wait = max(r.Wait, v.grant.Waited) // a panic leaves the latter at zero
+	r.Away, r.Err = v.away != nil, err
 	if resp != nil && !r.Started.IsZero() {
 		r.Status = resp.StatusCode
 	}

@@ -71,14 +71,14 @@
 //     be made of them.
 //   - overflows: times that a host or key found no room under Config.MaxHosts.
 //   - store: away is how many Transports have told that their Config.Store is
-//     away, and not that it is back. That is told by requests: it stands while none
-//     come, and for good where a Transport is dropped meanwhile.
-//     Transitions are counted by the state that it came to, "away" or "back". missed
-//     are the decisions that were made without it, under the policy's StoreDown;
-//     they are among headway.decisions too.
+//     away, and not that it is back. Requests tell: it stays while none come, and
+//     for good where a Transport is dropped meanwhile. Transitions are counted by
+//     the state that it came to, "away" or "back". missed are the decisions that
+//     were made without it, under the policy's StoreDown; they are among
+//     headway.decisions too.
 //
-// Counters, and store.away, appear when there is something to count. There are series for at most
-// as many hosts as WithMaxHosts says; the others of a policy are one, with the
+// Counters, and store.away, appear when there is something to count. There are
+// series for at most as many hosts as WithMaxHosts says; the others of a policy are one, with the
 // server.address "_OTHER", and so are a host's rules beyond the 64th. Nothing is
 // lost by that but the names. The SDK has a bound of its own, 2,000 series for
 // each instrument. Key digests are in spans only.
