@@ -41,6 +41,20 @@ func mayLease(a *Ask, s *Setting) bool {
 	return true
 }
 
+// askForMore has the last of each class in b set starts aside.
+func (l *Line) askForMore(b *batch, s *Setting) {
+	if s.Lease <= 1 {
+		return
+	}
+	asked := map[*class]bool{}
+	for i := len(b.takes) - 1; i >= 0; i-- {
+		if w := b.takes[i]; !asked[w.class] && mayLease(w.ask, s) {
+			asked[w.class] = true
+			b.ops[len(b.errands)+i].More = int64(s.Lease) - 1
+		}
+	}
+}
+
 // keepAside keeps what an OpTake of w has set aside at a question that was sent at
 // an instant.
 func (l *Line) keepAside(w *waiter, op *store.Op, res *store.Result, sent time.Time) {

@@ -142,12 +142,9 @@ func (l *Line) collectTakes(b *batch, s *Setting) {
 	for _, w := range b.takes {
 		w.asking = true
 		asked[w.class] = true
-		op := l.op(w, s)
-		if w.place == w.class.queue.Back() && mayLease(w.ask, s) {
-			op.More = int64(s.Lease) - 1
-		}
-		b.ops = append(b.ops, op)
+		b.ops = append(b.ops, l.op(w, s))
 	}
+	l.askForMore(b, s)
 	l.overdue = slices.DeleteFunc(l.overdue, func(w *waiter) bool {
 		if w.inLine() && !asked[w.class] {
 			l.refuse(w, l.atLeast(w, s, b.now))

@@ -280,6 +280,9 @@ func (l *Line) classOf(a *Ask, s *Setting) *class {
 	if c == nil {
 		l.lines++
 		c = &class{key: key, line: l.lines, width: least}
+		if mayLease(a, s) {
+			c.width = 1 // the others start with what it sets aside
+		}
 		l.classes[key] = c
 	}
 	return c
