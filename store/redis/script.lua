@@ -258,17 +258,21 @@ local Window = {}
 Window.__index = Window
 
 function Window.new(l)
-	return { l = l, flying = 0, sum = 0, log = '', head = 0, len = 0, seen = {} }
+	return { l = l, flying = 0, sum = 0, log = '', first = 1, head = 0, len = 0, seen = {} }
 end
 
 function Window.load(l)
 	local w = { l = l, flying = int(), sum = int(), head = 0, len = size(), seen = {} }
-	w.log = bytes(16 * w.len)
+	w.log, w.first = text, at -- no copy: it may be long
+	at = at + 16 * w.len
+	if at > #text + 1 then
+		error(RAW)
+	end
 	return w
 end
 
-function Window:save()
-	local out = { putInt(self.flying), putInt(self.sum), putSize(self.len) }
+function Window:save(out)
+	out[#out + 1] = putInt(self.flying) .. putInt(self.sum) .. putSize(self.len)
 	local order = {}
 	for i in pairs(self.seen) do
 		if i >= self.head and i < self.head + self.len then
@@ -279,23 +283,22 @@ function Window:save()
 	local from = self.head
 	for _, i in ipairs(order) do
 		if i > from then
-			out[#out + 1] = sub(self.log, 16 * from + 1, 16 * i)
+			out[#out + 1] = sub(self.log, self.first + 16 * from, self.first + 16 * i - 1)
 		end
 		local e = self.seen[i]
 		out[#out + 1] = putTime(e.at) .. putInt(e.cost)
 		from = i + 1
 	end
 	if from < self.head + self.len then
-		out[#out + 1] = sub(self.log, 16 * from + 1, 16 * (self.head + self.len))
+		out[#out + 1] = sub(self.log, self.first + 16 * from, self.first + 16 * (self.head + self.len) - 1)
 	end
-	return concat(out)
 end
 
 function Window:at(i)
 	i = i + self.head
 	local e = self.seen[i]
 	if not e then
-		local h, l, ch, cl = unpack('>i4I4i4I4', self.log, 16 * i + 1)
+		local h, l, ch, cl = unpack('>i4I4i4I4', self.log, self.first + 16 * i)
 		e = { at = toTime(h, l), cost = ch * WORD + cl }
 		if e.cost >= FAR then
 			error(RAW)
@@ -492,7 +495,7 @@ function Bucket.load(l)
 	return b
 end
 
-function Bucket:save()
+function Bucket:save(out)
 	local full, since = '\255\255\255\255\255\255\255\255', '\0\0\0\0\0\0\0\0' -- a new one's, or as old
 	if self.full > 1 - FAR then
 		full = putTime(self.full)
@@ -500,11 +503,10 @@ function Bucket:save()
 	if self.since > -NEVER then
 		since = putTime(self.since)
 	end
-	local out = { full, putInt(self.frac), since, putSize(#self.gaps) }
+	out[#out + 1] = full .. putInt(self.frac) .. since .. putSize(#self.gaps)
 	for _, g in ipairs(self.gaps) do
 		out[#out + 1] = putTime(g.at) .. putInt(g.ns)
 	end
-	return concat(out)
 end
 
 -- begin returns the beginning of t's nanosecond, from which on a start counts.
@@ -643,7 +645,10 @@ function Spaced.load(l)
 	return s
 end
 
-function Spaced:save() return Bucket.save(self) .. putInt(self.flying) end
+function Spaced:save(out)
+	Bucket.save(self, out)
+	out[#out + 1] = putInt(self.flying)
+end
 
 -- free returns when it is full if flying units are answered at now.
 function Spaced:free(now, flying)
@@ -721,7 +726,9 @@ function Sliding.load(l)
 	return { l = l, used = bool(), start = given(), cur = int(), prev = int() }
 end
 
-function Sliding:save() return putBool(self.used) .. putTime(self.start) .. putInt(self.cur) .. putInt(self.prev) end
+function Sliding:save(out)
+	out[#out + 1] = putBool(self.used) .. putTime(self.start) .. putInt(self.cur) .. putInt(self.prev)
+end
 
 function Sliding:roll(t)
 	local per = self.l.per
@@ -825,7 +832,9 @@ function Calendar.load(l)
 	return { l = l, used = int(), stop = time(), from = NEVER, to = NEVER }
 end
 
-function Calendar:save() return putInt(self.used) .. putTime(self.stop) end
+function Calendar:save(out)
+	out[#out + 1] = putInt(self.used) .. putTime(self.stop)
+end
 
 function Calendar:roll(t)
 	if t >= self.stop then
@@ -1197,11 +1206,16 @@ local function land(r)
 end
 
 local function encode(r)
-	local own = ''
+	local out, own = { '\1', '' }, 0
 	if r.st then
-		own = '\1' .. r.st.l.spec .. r.st:save()
+		out[3] = '\1' .. r.st.l.spec
+		r.st:save(out)
+		for i = 3, #out do
+			own = own + #out[i]
+		end
 	end
-	local out = { '\1', putText(own), putSize(#r.flights) }
+	out[2] = putSize(own)
+	out[#out + 1] = putSize(#r.flights)
 	for _, f in ipairs(r.flights) do
 		out[#out + 1] = f.id .. putTime(f.till) .. putInt(f.cost)
 	end
