@@ -2,6 +2,7 @@ package headway
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -20,6 +21,7 @@ type config struct {
 type policy struct {
 	Policy
 	name  string
+	group string // what a store calls it
 	rules []rule // narrow before wide: those with keys first
 	// places gives every rule that the policy ever had, by name, a place in the
 	// lists of budgets, so that budgets outlive a change of policies. Limits
@@ -39,7 +41,7 @@ type policy struct {
 type rule struct {
 	matcher
 	name    string
-	id      string // as in places
+	stored  string // what a store calls its budgets
 	place   int
 	spec    law.Spec
 	isLimit bool
@@ -54,7 +56,7 @@ type rule struct {
 func compile(policies []Policy, old *config, stored bool) *config {
 	c := &config{hosts: newHostTable(policies)}
 	for i := range policies {
-		p := &policy{Policy: policies[i], name: policies[i].name(), places: map[string]int{}}
+		p := &policy{Policy: policies[i], name: policies[i].name(), group: url.PathEscape(policies[i].name()) + "/", places: map[string]int{}}
 		if before := old.named(p.name); before != nil && before.Shared == p.Shared {
 			p.sites = before.sites
 			for name, place := range before.places {
@@ -97,7 +99,7 @@ func (p *policy) add(id string, r rule) {
 		place = len(p.places)
 		p.places[id] = place
 	}
-	r.id, r.place = id, place
+	r.stored, r.place = url.PathEscape(id), place
 	p.rules = append(p.rules, r)
 }
 

@@ -30,20 +30,18 @@ type farVisit struct {
 	grant *far.Grant
 }
 
-// group is what the store keeps together: a policy at a host, or at all of its
+// groupOf is what the store keeps together: a policy at a host, or at all of its
 // hosts where it is Shared.
-func (p *policy) group(host string) string {
+func (p *policy) groupOf(host string) string {
 	if p.Shared {
 		host = ""
 	}
-	return group(p.name, host)
+	return p.group + url.PathEscape(host)
 }
-
-func group(policy, host string) string { return url.PathEscape(policy) + "/" + url.PathEscape(host) }
 
 // budgetName is what the store calls the budget of a rule and key.
 func (v *visit) budgetName(r *rule, key string) string {
-	name := url.PathEscape(r.id)
+	name := r.stored
 	if r.key != nil {
 		name += "/" + v.t.digestOf(key)
 	}
@@ -56,6 +54,9 @@ const hostEar = "ear"
 // ear is who hears what concerns the request's identity alone, or everybody
 // where it has none.
 func (v *visit) ear() string {
+	if v.who == 0 {
+		return hostEar
+	}
 	var b strings.Builder
 	b.WriteString(hostEar)
 	for _, c := range v.claims.all() {
@@ -70,7 +71,7 @@ func (v *visit) ear() string {
 // openFar finds the line and the needs, and the gate if there is one.
 func (v *visit) openFar(ctx context.Context) {
 	ss := v.policy.sites
-	f := &farVisit{line: v.t.store.client.Line(ss, v.policy.group(v.name), ss.farSetting)}
+	f := &farVisit{line: v.t.store.client.Line(ss, v.policy.groupOf(v.name), ss.farSetting)}
 	v.far = f
 	if v.policy.Breaker != nil {
 		v.locate(ctx)
@@ -81,9 +82,7 @@ func (v *visit) openFar(ctx context.Context) {
 	f.ask.Exact = v.settles(CallFrom(ctx))
 	claims := v.claims.all()
 	for i := range claims {
-		c := &claims[i]
-		c.budget = new(line.Budget) // its name in refusals
-		if c.cost > 0 {
+		if c := &claims[i]; c.cost > 0 {
 			f.ask.Needs = append(f.ask.Needs, far.Need{Budget: v.budgetName(c.rule, c.key), Place: c.rule.place, Cost: c.cost})
 		}
 	}
@@ -196,6 +195,9 @@ func (v *visit) claimOf(need int) *claim {
 			continue
 		}
 		if need == 0 {
+			if claims[i].budget == nil {
+				claims[i].budget = new(line.Budget) // its name in what is told
+			}
 			return &claims[i]
 		}
 		need--
@@ -257,7 +259,7 @@ func (s *farStore) recheck(g *gate) {
 	lines := s.client.Lines(ss)
 	if g.host != "" { // else it is that of many hosts
 		lines = nil
-		if l := s.client.Find(ss, group(ss.name, g.site.host)); l != nil {
+		if l := s.client.Find(ss, url.PathEscape(ss.name)+"/"+url.PathEscape(g.site.host)); l != nil {
 			lines = append(lines, l)
 		}
 	}
@@ -289,13 +291,13 @@ func (v *visit) succeeded() {
 		return
 	}
 	v.far.line.Do(store.Op{
-		Kind: store.OpSuccess, Group: v.policy.group(v.name), Ears: v.far.ask.Ears, Taken: int64(v.grant.At),
+		Kind: store.OpSuccess, Group: v.policy.groupOf(v.name), Ears: v.far.ask.Ears, Taken: int64(v.grant.At),
 	}, false, false) // where the store is away the pauses grow on
 }
 
 // pauseFar is pause by way of the store.
 func (v *visit) pauseFar(ctx context.Context, s *retryafter.Signal, p *line.Pause, e Event) {
-	op := store.Op{Kind: store.OpPause, Group: v.policy.group(v.name), Ear: hostEar, Pause: &store.Pause{
+	op := store.Op{Kind: store.OpPause, Group: v.policy.groupOf(v.name), Ear: hostEar, Pause: &store.Pause{
 		For: p.For, Grow: p.Grow, Most: p.Most, Started: int64(p.Started), Source: p.Source,
 	}}
 	for _, spec := range p.Limits {
@@ -317,7 +319,7 @@ func (v *visit) pauseFar(ctx context.Context, s *retryafter.Signal, p *line.Paus
 // learnFar is learn by way of the store, for the rule of c, or the identity where
 // that is nil.
 func (v *visit) learnFar(ctx context.Context, key line.LearnedKey, dialect string, said law.Said, c *claim, e Event) {
-	op := store.Op{Kind: store.OpLearn, Group: v.policy.group(v.name), Ear: hostEar, Learn: &store.Learn{
+	op := store.Op{Kind: store.OpLearn, Group: v.policy.groupOf(v.name), Ear: hostEar, Learn: &store.Learn{
 		Name: key.Name, Window: key.Window, Left: said.Left, Limit: said.Limit, Reset: time.Duration(said.Reset),
 		Period: time.Duration(said.Window), Started: said.Started, Pace: said.Pace, Source: dialect,
 	}}
@@ -378,7 +380,7 @@ func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err
 // do does an operation with n units of a claim, which were taken at an instant. A
 // rule that is no more has all that anybody wants.
 func (s *farStore) do(v *visit, kind store.OpKind, c *claim, n int64, taken time.Duration) (store.Result, error) {
-	ss, group := v.policy.sites, v.policy.group(v.name)
+	ss, group := v.policy.sites, v.policy.groupOf(v.name)
 	limit, ok := ss.farSetting().Limits(c.rule.place)
 	if !ok {
 		return store.Result{Remaining: []int64{law.Unlimited}}, nil
@@ -406,10 +408,9 @@ func (s *farStore) status(t *Transport, p *policy) (list []HostStatus) {
 		op := store.Op{Kind: store.OpRead, Group: l.Group(), Ears: ears}
 		for i := range p.rules {
 			r := &p.rules[i]
-			id := url.PathEscape(r.id)
 			for _, name := range names {
 				rule, digest, _ := strings.Cut(name, "/")
-				if rule == id {
+				if rule == r.stored {
 					h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(r.spec)})
 					op.Needs = append(op.Needs, store.Need{Budget: name, Limit: limitOf(r.spec)})
 				}

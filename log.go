@@ -10,8 +10,10 @@ import (
 
 // LogObserver returns an Observer that logs every event to l, or to
 // slog.Default() at the time where l is nil. Refusals, requests without a key,
-// pauses and breakers that open are warnings, starts and cancels after a wait of slow or longer are
-// slog.LevelInfo, and the rest is slog.LevelDebug. A slow of zero means 1 s.
+// pauses, breakers that open and a store that goes away are warnings; starts and
+// cancels after a wait of slow or longer, and a store that is back, are
+// slog.LevelInfo; and the rest is slog.LevelDebug. A slow of zero means 1 s. What
+// was decided without the store has away=true.
 func LogObserver(l *slog.Logger, slow time.Duration) Observer {
 	if slow == 0 {
 		slow = time.Second
@@ -26,9 +28,9 @@ type logger struct {
 
 func (l *logger) level(e *Event) slog.Level {
 	switch {
-	case e.Kind == EventRefused, e.Kind == EventNoKey, e.Kind == EventPause, e.Kind == EventOpenRefused, e.Kind == EventOpen:
+	case e.Kind == EventRefused, e.Kind == EventNoKey, e.Kind == EventPause, e.Kind == EventOpenRefused, e.Kind == EventOpen, e.Kind == EventStoreDown:
 		return slog.LevelWarn
-	case e.Wait >= l.slow:
+	case e.Wait >= l.slow, e.Kind == EventStoreUp:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug
@@ -46,11 +48,14 @@ func (l *logger) Observe(ctx context.Context, e Event) {
 
 // attrs returns the fields of e that say something.
 func (e *Event) attrs() []slog.Attr {
-	list := append(make([]slog.Attr, 0, 16), slog.String("policy", e.Policy), slog.String("host", e.Host))
+	list := make([]slog.Attr, 0, 16)
 	add := func(says bool, a slog.Attr) {
 		if says {
 			list = append(list, a)
 		}
+	}
+	if e.Kind != EventStoreDown && e.Kind != EventStoreUp { // they are about all of them
+		list = append(list, slog.String("policy", e.Policy), slog.String("host", e.Host))
 	}
 	add(e.Rule != "", slog.String("rule", e.Rule))
 	add(e.KeyDigest != "", slog.String("key_digest", e.KeyDigest))
@@ -79,6 +84,7 @@ func (e *Event) attrs() []slog.Attr {
 		list = append(list, slog.String("error", e.Err.Error()))
 	}
 	add(e.Wait > 0, slog.Duration("wait", e.Wait))
+	add(e.Away, slog.Bool("away", true))
 	add(e.Cut, slog.Bool("cut", true))
 	add(e.Status > 0, slog.Int("status", e.Status))
 	add(e.Dialect != "", slog.String("dialect", e.Dialect))

@@ -91,6 +91,10 @@ func TestLogObserverSaysWhatEventsSay(t *testing.T) {
 		`DEBUG msg="headway: malformed" policy=p host=h header=X-Y status=200 dialect=vendor`: {headway.EventMalformed, func(e *headway.Event) { e.Header, e.Status, e.Dialect = "X-Y", 200, "vendor" }},
 		`DEBUG msg="headway: overflow" policy=p host=h`:                                       {headway.EventOverflow, func(*headway.Event) {}},
 		`WARN msg="headway: pause" policy=p host=h pause=1m0s cut=true`:                       {headway.EventPause, func(e *headway.Event) { e.Pause, e.Cut = time.Minute, true }},
+		`DEBUG msg="headway: start" policy=p host=h away=true`:                                {headway.EventStart, func(e *headway.Event) { e.Away = true }},
+		`WARN msg="headway: refused" policy=p host=h reason=store retry_after=5s at_least=true away=true`: {headway.EventRefused, func(e *headway.Event) {
+			e.Reason, e.RetryAfter, e.AtLeast, e.Away = limiter.ReasonStore, 5*time.Second, true, true
+		}},
 	} {
 		observer, text := logTo(slog.LevelDebug)
 		e := event(set.kind)
@@ -129,4 +133,31 @@ func TestAllocLogObserver(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("got %v allocations, want none", n)
 	}
+}
+
+// A store that goes away is a warning, and that it is back is no news for
+// debugging only. Neither is about one policy and host.
+func TestC87_LogOfAStore(t *testing.T) {
+	const want = `level=WARN msg="headway: store_down" error=gone
+level=WARN msg="headway: refused" policy=* host=api.test reason=store retry_after=100ms at_least=true away=true
+level=INFO msg="headway: store_up"
+`
+	disk := &shaky{}
+	observer, text := logTo(slog.LevelInfo)
+	p := limits(limiter.PerSecond(9))
+	p[0].StoreDown = headway.StoreDownRefuse
+	cfg := overStore(disk, nil, p)
+	cfg.Observer = observer
+	playConfig(t, cfg, func(s *scene) {
+		disk.set(func(d *shaky) { d.err = errGone })
+		s.send("A", ask{})
+		disk.set(func(d *shaky) { d.err = nil })
+		s.until(time.Second)
+		s.Delay(ask{}.request("B")) // finds out that it is back
+		s.until(2 * time.Second)
+		s.send("C", ask{})
+		if got := text.String(); got != want {
+			s.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
 }

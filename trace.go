@@ -40,6 +40,8 @@ type TracedRequest struct {
 	// Causes are what held it up, in order of their beginning; their times add up
 	// to Wait exactly.
 	Causes []Cause
+	// Away says that Config.Store was away, so that the policy's StoreDown decided.
+	Away bool
 	// Status is the status of its answer, zero for none.
 	Status int
 	// Err is its error.
@@ -72,7 +74,8 @@ const (
 	CausePause CauseKind = iota + 1
 	// CauseBehind: others with the same needs had come before.
 	CauseBehind
-	// CauseStore: Config.Store had not answered yet.
+	// CauseStore: Config.Store had not answered it for the first time. Later
+	// questions are part of what they ask about.
 	CauseStore
 	// CauseBreaker: a breaker let only so many start.
 	CauseBreaker
@@ -165,6 +168,9 @@ func (r TracedRequest) String() string {
 		}
 		fmt.Fprintf(&b, "%s%v %v", sep, readable(c.For), c)
 	}
+	if r.Away {
+		b.WriteString("; decided without the store")
+	}
 	switch {
 	case r.Status > 0:
 		fmt.Fprintf(&b, "; answered %d after %v", r.Status, readable(r.Answered.Sub(r.Started)))
@@ -254,9 +260,10 @@ func (r TracedRequest) MarshalJSON() ([]byte, error) {
 		Place    int       `json:"place"`
 		Wait     float64   `json:"wait_seconds"`
 		Causes   []cause   `json:"causes"`
+		Away     bool      `json:"away,omitempty"`
 		Status   int       `json:"status,omitempty"`
 		Err      string    `json:"error,omitempty"`
-	}{r.Policy, r.Host, r.Attempt, r.Arrived, r.Started, r.Answered, r.Place, r.Wait.Seconds(), []cause{}, r.Status, ""}
+	}{r.Policy, r.Host, r.Attempt, r.Arrived, r.Started, r.Answered, r.Place, r.Wait.Seconds(), []cause{}, r.Away, r.Status, ""}
 	for _, c := range r.Causes {
 		out.Causes = append(out.Causes, cause{c.Kind.String(), c.For.Seconds(), c.Rule, c.KeyDigest, c.Ahead, c.Status, c.Dialect})
 	}
@@ -272,6 +279,7 @@ type record struct {
 	trace *Trace
 	line  line.Journal
 	base  time.Time // when the request was handed to the base transport; zero: not
+	far   bool      // it has stood in the line of a store that went away
 }
 
 func (v *visit) newRecord(t *Trace) *record {
@@ -295,20 +303,41 @@ func (r *record) answered() {
 	}
 }
 
+// leftStore notes what has held the request up in the line of a store, which it
+// now leaves for that in memory.
+func (r *record) leftStore(v *visit) {
+	if r != nil && v.grant.Waited > 0 {
+		r.addCauses(v, v.grant.Waited)
+		r.Wait, r.Place, r.far = v.grant.Waited, r.line.Place, true
+		r.line = line.Journal{}
+	}
+}
+
 // end adds the record to its trace.
 func (r *record) end(v *visit, resp *http.Response, err error) {
-	r.Wait, r.Place, r.Err = v.grant.Waited, r.line.Place, err
+	r.addCauses(v, v.grant.Waited-r.Wait)
+	if !r.far {
+		r.Place = r.line.Place
+	}
+	r.Wait = max(r.Wait, v.grant.Waited) // a panic leaves the latter at zero
+	r.Away, r.Err = v.away != nil, err
 	if resp != nil && !r.Started.IsZero() {
 		r.Status = resp.StatusCode
-	}
-	if r.Wait > 0 {
-		r.Causes = v.causes(&r.line, r.line.Arrived+r.Wait)
 	}
 	r.trace.add(&r.TracedRequest)
 }
 
-// causes divides the time from j.Arrived to end among its reasons.
-func (v *visit) causes(j *line.Journal, end time.Duration) (list []Cause) {
+// addCauses adds what has held the request up for the time that it has waited in
+// a line.
+func (r *record) addCauses(v *visit, waited time.Duration) {
+	if waited > 0 {
+		r.Causes = v.causes(r.Causes, &r.line, r.line.Arrived+waited)
+	}
+}
+
+// causes divides the time from j.Arrived to end among its reasons, and adds them
+// to a list.
+func (v *visit) causes(list []Cause, j *line.Journal, end time.Duration) []Cause {
 	own := v.ownCause(j)
 	behind := Cause{Kind: CauseBehind, Ahead: j.Ahead, Rule: own.Rule, KeyDigest: own.KeyDigest}
 	at := j.Arrived

@@ -13,6 +13,7 @@ import (
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 	"pgregory.net/rapid"
 )
 
@@ -198,4 +199,98 @@ func TestTraceAddsUp(t *testing.T) {
 			rt.Fatal("see above")
 		}
 	})
+}
+
+// A far store answers after its latency.
+type farAway struct {
+	store.Memory
+	latency time.Duration
+}
+
+func (f *farAway) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+	time.Sleep(f.latency)
+	return f.Memory.Do(ctx, ops)
+}
+
+// The first word of a store is a cause of its own, before what it says.
+func TestS80_C87_CausesOverASlowStore(t *testing.T) {
+	slow := &farAway{latency: 30 * time.Millisecond}
+	playConfig(t, overStore(slow, nil, limits(limiter.Every(5*time.Second))), func(s *scene) {
+		a, first := traced(ask{})
+		s.send("A", a)
+		s.until(time.Second)
+		b, second := traced(ask{})
+		s.send("B", b)
+		c, third := traced(ask{})
+		s.send("C", c)
+		s.wantStarts("A@30ms B@5.06s C@10.09s")
+		for _, tt := range []struct {
+			tr   *headway.Trace
+			want string
+		}{
+			{first, "api.test: waited 30ms: 30ms for the store of the budgets; answered 200 after 0s."},
+			{second, `api.test: waited 4.06s: 30ms for the store of the budgets, 4.03s for its own turn under rule "spaced 1/5s"; answered 200 after 0s.`},
+			{third, `api.test: waited 9.09s: 4.06s behind 1 other of rule "spaced 1/5s", 5.03s for its own turn under rule "spaced 1/5s"; answered 200 after 0s.`},
+		} {
+			if r := one(s.T, tt.tr); r.String() != tt.want || r.Away {
+				s.Errorf("got  %s\nwant %s, not away", r, tt.want)
+			}
+		}
+	})
+}
+
+// A store that goes away: what held a request up in its line, the question that
+// was not answered, and what held it up in memory.
+func TestS80_C87_CausesOverAStoreThatGoes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		down headway.StoreDown
+		late time.Duration // the store hangs from now on
+		want [3]string     // of three that arrive at once, at 1 s
+	}{
+		"before it is asked": {headway.StoreDownLocal, time.Second, [3]string{
+			`api.test: waited 2s: 2s for the store of the budgets; decided without the store; answered 200 after 0s.`,
+			`api.test: waited 7s: 2s behind 1 other, 5s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
+			`api.test: waited 12s: 2s behind 2 others, 5s behind 1 other of rule "spaced 1/5s", 5s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
+		}},
+		"in line": {headway.StoreDownLocal, 2 * time.Second, [3]string{
+			`api.test: waited 6s: 6s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
+			`api.test: waited 11s: 6s behind 1 other, 5s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
+			`api.test: waited 16s: 6s behind 2 others, 5s behind 1 other of rule "spaced 1/5s", 5s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
+		}},
+		"refused": {headway.StoreDownRefuse, time.Second, [3]string{
+			`api.test: refused after 2s: 2s for the store of the budgets; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
+			`api.test: refused after 2s: 2s behind 1 other; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
+			`api.test: refused after 2s: 2s behind 2 others; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := &shaky{}
+			p := limits(limiter.Every(5 * time.Second))
+			p[0].StoreDown = tt.down
+			playConfig(t, overStore(disk, nil, p), func(s *scene) {
+				disk.free = make(chan struct{})
+				defer close(disk.free)
+				s.send("A", ask{})
+				time.AfterFunc(tt.late, func() { disk.set(func(d *shaky) { d.hangs, d.deaf = true, true }) })
+				s.until(time.Second)
+				var traces [3]*headway.Trace
+				for i := range traces {
+					var a ask
+					a, traces[i] = traced(ask{})
+					s.send(fmt.Sprint(i), a)
+				}
+				s.all.Wait()
+				for i, tr := range traces {
+					r := one(s.T, tr)
+					if got := r.String(); got != tt.want[i] {
+						s.Errorf("got  %s\nwant %s", got, tt.want[i])
+					}
+					text, err := json.Marshal(r)
+					if err != nil || !r.Away || !strings.Contains(string(text), `"away":true`) {
+						s.Errorf("Away is %v; got %s, %v", r.Away, text, err)
+					}
+				}
+			})
+		})
+	}
 }

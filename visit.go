@@ -222,15 +222,14 @@ func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (
 		return refusal, err
 	}
 	waited := v.grant.Waited
+	v.record.leftStore(v)
 	v.goNear()
 	if maxWait >= 0 {
 		maxWait = max(0, maxWait-waited)
 	}
+	v.grant = line.Grant{}
 	refusal, err = v.enterNear(ctx, maxWait, noSlot)
-	if v.grant.Waited += waited; v.record != nil && waited > 0 {
-		j := &v.record.line
-		j.Told, j.Arrived = j.Arrived, j.Arrived-waited
-	}
+	v.grant.Waited += waited
 	return refusal, err
 }
 

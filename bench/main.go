@@ -41,7 +41,7 @@ func (o *options) scale(n int) int {
 
 func allRows() []row {
 	return slices.Concat(allowRows(), waitRows(), parallelRows(), readingRows(), transportRows(), retryRows(), breakerRows(),
-		scaleRows(), lineRows(), cancelRows(), idleRows(), loopbackRows(), otelRows())
+		scaleRows(), lineRows(), cancelRows(), idleRows(), loopbackRows(), otelRows(), fleetRows())
 }
 
 func main() {

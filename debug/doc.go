@@ -1,14 +1,15 @@
 // Package debug is a page that shows what a headway.Transport does now: for every
 // policy and host the line, what is in flight, each budget and what is left of
-// it, the breaker, pauses and who asked for them, what was learned from the server, and the
-// last refusals. It is to be mounted where net/http/pprof is:
+// it, the breaker, pauses and who asked for them, what was learned from the server, the
+// last refusals, and whether the store is away, since when and why. It is to be
+// mounted where net/http/pprof is:
 //
 //	var recent debug.Recent
 //	transport, err := headway.NewTransport(nil, headway.Config{Policies: policies, Observer: &recent})
 //	http.Handle("/debug/headway", debug.Handler(transport, &recent))
 //
-// Without a Recent the page works too; only then it shows no refusals, and of a
-// pause not which answer raised it.
+// Without a Recent the page works too; only then it shows no refusals, of a
+// pause not which answer raised it, and nothing of the store.
 //
 // # What it answers
 //

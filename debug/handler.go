@@ -39,6 +39,7 @@ type sight struct {
 	took             time.Duration
 	hosts            []headway.HostStatus
 	refusals, pauses []happening
+	outages          []outage
 	observed         bool
 	history          history
 }
@@ -57,6 +58,7 @@ func (h *handler) look() sight {
 		refusals, pauses := r.read()
 		s.refusals = append(s.refusals, refusals...)
 		s.pauses = append(s.pauses, pauses...)
+		s.outages = append(s.outages, r.outage())
 	}
 	s.history = h.last.history.with(now, s.hosts)
 	s.took = time.Since(now)

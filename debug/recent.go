@@ -9,7 +9,8 @@ import (
 )
 
 // Recent is a headway.Observer that remembers the last refusals and pauses for
-// the page. Refusals that differ in nothing but their time are one, with a count;
+// the page, when the store last went away, and how much was decided without it.
+// Refusals that differ in nothing but their time are one, with a count;
 // the last 32 that do differ are kept, and as many pauses. The zero Recent is
 // ready to use, by any number of goroutines and Transports; it must not be copied.
 // To have another observer beside it, join them by headway.Observers.
@@ -17,10 +18,11 @@ type Recent struct {
 	mu       sync.Mutex // guards following fields
 	refusals ring
 	pauses   ring
+	store    outage
 }
 
 // Observe implements headway.Observer. It is done at once with what is neither a
-// refusal nor a pause.
+// refusal, a pause nor about a store that is away.
 func (r *Recent) Observe(_ context.Context, e headway.Event) {
 	var to *ring
 	switch e.Kind {
@@ -28,12 +30,19 @@ func (r *Recent) Observe(_ context.Context, e headway.Event) {
 		to = &r.refusals
 	case headway.EventPause:
 		to = &r.pauses
+	case headway.EventStoreDown, headway.EventStoreUp:
 	default:
-		return
+		if !e.Away {
+			return
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	to.add(e, time.Now())
+	now := time.Now()
+	if to != nil {
+		to.add(e, now)
+	}
+	r.store.hear(&e, now)
 }
 
 // read returns what is remembered, the newest first.
@@ -41,6 +50,39 @@ func (r *Recent) read() (refusals, pauses []happening) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.refusals.newest(), r.pauses.newest()
+}
+
+// outage returns the last of a store.
+func (r *Recent) outage() outage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.store
+}
+
+// An outage is the time that a store was away, or is; of several stores, that one
+// of them is.
+type outage struct {
+	away         int // how many are; below zero where that one is back was told first
+	began, ended time.Time
+	err          error
+	missed       int // what was decided without it, in this outage and those before
+}
+
+func (o *outage) hear(e *headway.Event, now time.Time) {
+	switch e.Kind {
+	case headway.EventStoreDown:
+		if o.away++; o.away == 1 {
+			o.began, o.err = now, e.Err
+		}
+	case headway.EventStoreUp:
+		if o.away--; o.away == 0 {
+			o.ended = now
+		}
+	case headway.EventStart, headway.EventRefused, headway.EventOpenRefused, headway.EventCanceled:
+		if e.Away {
+			o.missed++
+		}
+	}
 }
 
 // A happening is events alike.
@@ -53,7 +95,7 @@ type happening struct {
 // alike reports whether events tell of the same, to one who looks for the cause.
 func alike(a, b *headway.Event) bool {
 	return a.Kind == b.Kind && a.Reason == b.Reason && a.Rule == b.Rule && a.KeyDigest == b.KeyDigest &&
-		a.Host == b.Host && a.Policy == b.Policy && a.Status == b.Status && a.Dialect == b.Dialect
+		a.Host == b.Host && a.Policy == b.Policy && a.Status == b.Status && a.Dialect == b.Dialect && a.Away == b.Away
 }
 
 // A ring is the last happenings, in the order of their last event. It is short

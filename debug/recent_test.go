@@ -69,7 +69,7 @@ func TestRecentIsBounded(t *testing.T) {
 	}
 	base := headway.Event{Kind: headway.EventRefused}
 	for _, e := range []headway.Event{
-		{Policy: "x"}, {Host: "x"}, {Rule: "x"}, {KeyDigest: "x"}, {Reason: limiter.ReasonPause}, {Status: 429}, {Dialect: "x"},
+		{Policy: "x"}, {Host: "x"}, {Rule: "x"}, {KeyDigest: "x"}, {Reason: limiter.ReasonPause}, {Status: 429}, {Dialect: "x"}, {Away: true},
 	} {
 		e.Kind = headway.EventRefused
 		if alike(&base, &e) {

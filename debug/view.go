@@ -21,6 +21,7 @@ const (
 type view struct {
 	At       time.Time `json:"at"`
 	Total    total     `json:"total"`
+	Stores   []stored  `json:"stores,omitempty"` // that are away, or were
 	Hosts    []host    `json:"hosts"`
 	Refusals []refusal `json:"refusals"`
 
@@ -35,6 +36,26 @@ type total struct {
 	InFlight int `json:"in_flight"`
 	Paused   int `json:"paused"`
 	Open     int `json:"open"` // hosts whose breaker is not closed, but those of a Shared policy are one
+}
+
+// A stored is what became of a store.
+type stored struct {
+	Away   bool   `json:"away"`
+	Began  span   `json:"began_seconds_ago"`
+	Ended  span   `json:"ended_seconds_ago"` // negative: it has not
+	Err    string `json:"error,omitempty"`
+	Missed int    `json:"missed"` // decisions without it, in all
+}
+
+func newStored(o outage, now time.Time) stored {
+	s := stored{Away: o.away > 0, Began: span(now.Sub(o.began)), Ended: -1, Missed: o.missed}
+	if !s.Away {
+		s.Ended = span(now.Sub(o.ended))
+	}
+	if o.err != nil {
+		s.Err = o.err.Error()
+	}
+	return s
 }
 
 type host struct {
@@ -142,6 +163,7 @@ type refusal struct {
 	Reason     string `json:"reason"`
 	RetryAfter span   `json:"retry_after_seconds"`
 	AtLeast    bool   `json:"at_least,omitempty"`
+	Away       bool   `json:"away,omitempty"` // decided without the store
 	Count      int    `json:"count"`
 	First      span   `json:"first_seconds_ago"`
 	Last       span   `json:"last_seconds_ago"`
@@ -163,6 +185,11 @@ func newView(s sight, q string, forPage bool) view {
 	v := view{At: s.at.UTC(), Hosts: []host{}, Refusals: []refusal{}, Observed: s.observed}
 	wanted := func(policy, host string) bool {
 		return strings.Contains(strings.ToLower(policy), strings.ToLower(q)) || strings.Contains(host, strings.ToLower(q))
+	}
+	for _, o := range s.outages {
+		if !o.began.IsZero() {
+			v.Stores = append(v.Stores, newStored(o, s.at))
+		}
 	}
 	var all []headway.HostStatus
 	for _, h := range s.hosts {
@@ -204,7 +231,7 @@ func newView(s sight, q string, forPage bool) view {
 		if e := r.event; wanted(e.Policy, e.Host) {
 			v.Refusals = append(v.Refusals, refusal{
 				Policy: e.Policy, Host: e.Host, Rule: e.Rule, Key: e.KeyDigest, Reason: reason(e),
-				RetryAfter: span(e.RetryAfter), AtLeast: e.AtLeast, Count: r.count,
+				RetryAfter: span(e.RetryAfter), AtLeast: e.AtLeast, Away: e.Away, Count: r.count,
 				First: span(s.at.Sub(r.first)), Last: span(s.at.Sub(r.last)),
 			})
 		}

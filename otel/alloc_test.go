@@ -69,11 +69,14 @@ func TestAllocMetrics(t *testing.T) {
 	}
 }
 
-// The span of a wait costs at most 8 allocations.
+// The span of a wait costs at most 8 allocations, also one without the store.
 func TestAllocSpan(t *testing.T) {
 	o, ctx := still(t)
-	e := headway.Event{Kind: headway.EventStart, Policy: "p", Host: "api.test", Rule: "r", KeyDigest: "0123", Cost: 1, Remaining: 9, Attempt: 1}
+	e := headway.Event{Kind: headway.EventStart, Policy: "p", Host: "api.test", Rule: "r", KeyDigest: "0123", Cost: 1, Remaining: 9, Attempt: 1, Away: true}
 	if n := allocs(func() { o.Observe(ctx, e) }); n > 8 {
 		t.Errorf("%v allocations, want at most 8", n)
+	}
+	if n := allocs(func() { o.Observe(context.Background(), e) }); n > 0 {
+		t.Errorf("%v allocations without a span, want none", n)
 	}
 }

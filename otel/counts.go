@@ -27,6 +27,10 @@ type counts struct {
 	known atomic.Pointer[map[place]*host]
 	full  atomic.Bool
 
+	// How often a store went away and came back. No event says whose, and the two
+	// may be told in the wrong order.
+	gone, back atomic.Int64
+
 	mu     sync.Mutex // guards following fields, and collecting
 	hosts  map[place]*host
 	own    int // how many of hosts are not the one that others share
@@ -121,8 +125,16 @@ func (c *counts) hostLocked(policy, name string) *host {
 	return h
 }
 
-// count counts an event and returns where.
+// count counts an event and returns where; nil where it is of no host.
 func (c *counts) count(ctx context.Context, e *headway.Event) *host {
+	switch e.Kind {
+	case headway.EventStoreDown:
+		c.gone.Add(1)
+		return nil
+	case headway.EventStoreUp:
+		c.back.Add(1)
+		return nil
+	}
 	h := c.host(e.Policy, e.Host)
 	switch e.Kind {
 	case headway.EventStart:
@@ -164,6 +176,9 @@ func (c *counts) count(ctx context.Context, e *headway.Event) *host {
 // decided counts the end of a wait.
 func (c *counts) decided(ctx context.Context, h *host, d decision, e *headway.Event) {
 	h.decisions[d].Add(1)
+	if e.Away {
+		h.missed[outcomes[d].kind].Add(1)
+	}
 	if e.Wait > 0 {
 		h.delayed.Add(1)
 	}

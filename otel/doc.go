@@ -12,7 +12,8 @@
 //
 // All have the attributes headway.policy and server.address, and server.port
 // where it is not the scheme's own. What belongs to a Shared policy as a whole
-// (waiting, in_flight, remaining, pause.remaining) has no server.address. The
+// (waiting, in_flight, remaining, pause.remaining) has no server.address, and
+// store.away and store.transitions have none of them. The
 // other attributes are these, all of them with "headway." before their names:
 //
 //	headway.decisions          counter        {request}  outcome, reason
@@ -32,19 +33,22 @@
 //	headway.breaker.transitions  counter      {transition}  state
 //	headway.headers.malformed  counter        {header}
 //	headway.overflows          counter        {event}
+//	headway.store.away         gauge          {transport}
+//	headway.store.transitions  counter        {transition}  state
+//	headway.store.missed       counter        {request}  outcome
 //
 // What they tell:
 //
 //   - decisions: every request that a policy applies to is one, and so is every
 //     Quota.Wait. headway.outcome is "started", "refused" or "canceled": its
 //     context ended while it waited. headway.reason says why it was refused:
-//     "limit", "pause", "in_flight", "line_full", "impossible", "disabled", or
-//     "no_key" for a *headway.KeyError and "open" for a *headway.OpenError.
+//     "limit", "pause", "in_flight", "line_full", "impossible", "disabled", "store",
+//     or "no_key" for a *headway.KeyError and "open" for a *headway.OpenError.
 //   - wait.duration: the time in line of every decision. Those who did not wait
 //     have the first bucket, up to 0, for themselves. While the caller's span is
 //     sampled, it is the exemplar.
 //   - delayed: decisions after a wait, each counted once, however often it was
-//     put off.
+//     put off. With a Config.Store that is nearly all, as its round trip is a wait.
 //   - retries: starts that were not their call's first attempt, see
 //     headway.AttemptFrom. amplification is how many requests were sent for each
 //     call, since the beginning: starts by decisions about first attempts. Over
@@ -66,9 +70,15 @@
 //   - headers.malformed: headers of answers that were ignored since nothing could
 //     be made of them.
 //   - overflows: times that a host or key found no room under Config.MaxHosts.
+//   - store: away is how many Transports have told that their Config.Store is
+//     away, and not that it is back. Requests tell: it stays while none come, and
+//     for good where a Transport is dropped meanwhile. Transitions are counted by
+//     the state that it came to, "away" or "back". missed are the decisions that
+//     were made without it, under the policy's StoreDown; they are among
+//     headway.decisions too.
 //
-// Counters appear when there is something to count. There are series for at most
-// as many hosts as WithMaxHosts says; the others of a policy are one, with the
+// Counters, and store.away, appear when there is something to count. There are
+// series for at most as many hosts as WithMaxHosts says; the others of a policy are one, with the
 // server.address "_OTHER", and so are a host's rules beyond the 64th. Nothing is
 // lost by that but the names. The SDK has a bound of its own, 2,000 series for
 // each instrument. Key digests are in spans only.
@@ -85,8 +95,9 @@
 // waits neither for headers nor for a body. Its attributes are those of the
 // metrics, and where they apply headway.rule (the one with the fewest units left,
 // or the one that refused), headway.cost, headway.remaining,
-// headway.key.digest, headway.retry_after (in seconds), error.type and
-// http.request.resend_count. A refusal or a cancel is an error.
+// headway.key.digest, headway.retry_after (in seconds), error.type,
+// http.request.resend_count and headway.store.away (true where it was decided
+// without the store). A refusal or a cancel is an error.
 //
 // An event "headway.held" tells what held it up, by headway.cause: "pause", "rule",
 // "slot" or "breaker", or the reason of the refusal. To a pause belong its length in seconds

@@ -29,6 +29,7 @@ const (
 	dialectKey   = attribute.Key("headway.dialect")
 	pauseKey     = attribute.Key("headway.pause.duration")
 	stateKey     = attribute.Key("headway.state")
+	awayKey      = attribute.Key("headway.store.away")
 )
 
 // A decision is what became of a request.
@@ -76,6 +77,7 @@ var outcomes = [...]struct {
 	refused + decision(limiter.ReasonLineFull):   {kindRefused, "line_full"},
 	refused + decision(limiter.ReasonImpossible): {kindRefused, "impossible"},
 	refused + decision(limiter.ReasonDisabled):   {kindRefused, "disabled"},
+	refused + decision(limiter.ReasonStore):      {kindRefused, "store"},
 }
 
 // attrs returns a decision's attributes, together with others.
@@ -111,6 +113,7 @@ type host struct {
 	malformed atomic.Int64
 	overflows atomic.Int64
 	changes   [len(states)]tally // of the breaker, by its new state
+	missed    [len(kinds)]tally  // decisions made without the store
 
 	rules  atomic.Pointer[[]*rule] // replaced, never changed
 	pauses pauses

@@ -27,8 +27,9 @@ type instruments struct {
 	decisions, delayed, retries   metric.Int64ObservableCounter
 	spent, returned, drift        metric.Int64ObservableCounter
 	malformed, overflows, changes metric.Int64ObservableCounter
+	storeChanges, storeMissed     metric.Int64ObservableCounter
 	waiting, inFlight             metric.Int64ObservableUpDownCounter
-	remaining, state              metric.Int64ObservableGauge
+	remaining, state, storeAway   metric.Int64ObservableGauge
 	pauseRemaining, amplification metric.Float64ObservableGauge
 }
 
@@ -68,6 +69,8 @@ func (in *instruments) make(p metric.MeterProvider, report metric.Callback) erro
 	counter(&in.malformed, "headway.headers.malformed", "{header}", "Headers of answers that were malformed and ignored.")
 	counter(&in.overflows, "headway.overflows", "{event}", "Times that hosts or keys began to share an overflow entry.")
 	counter(&in.changes, "headway.breaker.transitions", "{transition}", "Changes of the breaker's state.")
+	counter(&in.storeChanges, "headway.store.transitions", "{transition}", "Times that the store went away or came back.")
+	counter(&in.storeMissed, "headway.store.missed", "{request}", "Requests that were decided without the store, since it was away.")
 	level(&in.waiting, "headway.waiting", "Requests that stand in line.")
 	level(&in.inFlight, "headway.in_flight", "Requests that are in flight.")
 	gauge(&in.pauseRemaining, "headway.pause.remaining", "s", "Time until the last pause ends that holds somebody up.")
@@ -79,6 +82,7 @@ func (in *instruments) make(p metric.MeterProvider, report metric.Callback) erro
 	}
 	number(&in.remaining, "headway.remaining", "{unit}", "Units that are left of a limit; of the key that has the fewest.")
 	number(&in.state, "headway.breaker.state", "{state}", "State of the breaker: 0 closed, 1 half-open, 2 open.")
+	number(&in.storeAway, "headway.store.away", "{transport}", "Transports whose store is away, as far as requests have told.")
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -98,10 +102,30 @@ func (c *counts) report(_ context.Context, o metric.Observer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reportNow(o, now)
+	c.reportStore(o)
 	for _, h := range c.hosts {
 		c.reportHost(o, h)
 	}
 	return nil
+}
+
+// The attributes of what a store came to, made once.
+var (
+	storeGone = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(stateKey.String("away")))}
+	storeBack = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(stateKey.String("back")))}
+)
+
+// reportStore tells o of the stores that went away.
+func (c *counts) reportStore(o metric.Observer) {
+	back, gone := c.back.Load(), c.gone.Load()
+	if gone == 0 {
+		return
+	}
+	o.ObserveInt64(c.storeAway, max(0, gone-back))
+	o.ObserveInt64(c.storeChanges, gone, storeGone...)
+	if back > 0 {
+		o.ObserveInt64(c.storeChanges, back, storeBack...)
+	}
 }
 
 // reportHost tells o of what has happened at a host.
@@ -120,6 +144,9 @@ func (c *counts) reportHost(o metric.Observer, h *host) {
 	number(c.overflows, h.overflows.Load(), h.observe)
 	for s := range h.changes {
 		h.changes[s].report(o, c.changes, h, stateKey.String(states[s].name))
+	}
+	for k := range h.missed {
+		h.missed[k].report(o, c.storeMissed, h, outcomeKey.String(kinds[k]))
 	}
 	if calls := h.calls.Load(); calls > 0 {
 		o.ObserveFloat64(c.amplification, float64(h.decisions[started].Load())/float64(calls), h.observe...)

@@ -158,6 +158,7 @@ func TestDocumentedMetrics(t *testing.T) {
 		{Kind: headway.EventStart, Rule: "r", Cost: 1, Wait: 1, Attempt: 1}, {Kind: headway.EventRefused}, {Kind: headway.EventCanceled},
 		{Kind: headway.EventSpend, Rule: "r", Cost: -1}, {Kind: headway.EventPause, Pause: 1}, {Kind: headway.EventLearned, Rule: "r", Drift: 1},
 		{Kind: headway.EventMalformed}, {Kind: headway.EventOverflow}, {Kind: headway.EventOpen},
+		{Kind: headway.EventStoreDown}, {Kind: headway.EventStart, Away: true},
 	} {
 		event(e)
 	}

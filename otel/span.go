@@ -33,7 +33,7 @@ func (o *Observer) record(ctx context.Context, h *host, e *headway.Event) {
 	if e.Kind == headway.EventStart {
 		more = 3
 	}
-	for _, given := range [...]bool{e.Rule != "", e.KeyDigest != "", e.Attempt > 0} {
+	for _, given := range [...]bool{e.Rule != "", e.KeyDigest != "", e.Attempt > 0, e.Away} {
 		if given {
 			more++
 		}
@@ -47,6 +47,9 @@ func (o *Observer) record(ctx context.Context, h *host, e *headway.Event) {
 	}
 	if e.Attempt > 0 {
 		attrs = append(attrs, semconv.HTTPRequestResendCount(e.Attempt))
+	}
+	if e.Away {
+		attrs = append(attrs, awayKey.Bool(true))
 	}
 	var failure string
 	switch e.Kind {

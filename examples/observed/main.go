@@ -1,8 +1,8 @@
-// Observed sends a service a burst, is paused by it, and lives through its outage.
-// It prints why each slow request was slow, and the metrics at the end. With
-// -serve localhost:6060 it goes on, and serves the page at /debug/headway and the
-// metrics for Prometheus at /metrics. Its status is 0 only when what was counted is
-// what was sent.
+// Observed sends a service a burst, is paused by it, and lives through its outage
+// and that of the store that keeps a budget. It prints why each slow request was
+// slow, and the metrics at the end. With -serve localhost:6060 it goes on, and
+// serves the page at /debug/headway and the metrics for Prometheus at /metrics. Its
+// status is 0 only when what was counted is what was sent.
 package main
 
 import (

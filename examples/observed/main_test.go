@@ -53,6 +53,7 @@ func TestStory(t *testing.T) {
 		for _, want := range []string{
 			`"burst": api.example.com: waited 2s: `, "a 429 pauses everybody for 2 s", "the breaker is open", "the breaker is closed",
 			`refused at once; headway: policy "service" throttled`, `└ headway wait  2s`, `held: cause=pause`,
+			"the store is away: no route to the store", "decided without the store", "the store is back",
 		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in:\n%s", want, out)
@@ -71,7 +72,8 @@ func TestGrafana(t *testing.T) {
 		scrape := get(o.handler(), "/metrics")
 		labels := map[string][]string{"headway_": nil} // by metric
 		for line := range strings.Lines(scrape) {
-			if m := regexp.MustCompile(`^(headway_\w+)\{(.*)\} `).FindStringSubmatch(line); m != nil {
+			if m := regexp.MustCompile(`^(headway_\w+)(?:\{(.*)\})? `).FindStringSubmatch(line); m != nil {
+				labels[m[1]] = append([]string{}, labels[m[1]]...) // there, though it may have none
 				for _, l := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(m[2], -1) {
 					labels[m[1]] = append(labels[m[1]], l[1])
 				}

@@ -30,9 +30,12 @@ import (
 // slow is the wait from which on a request is worth a line.
 const slow = 1500 * time.Millisecond
 
-// An observed is a Transport and all that looks at it.
+// An observed is a Transport, another whose budget is in a store, and all that
+// looks at them.
 type observed struct {
 	*headway.Transport
+	stored   *headway.Transport
+	store    shaky
 	recent   debug.Recent
 	registry *prometheus.Registry
 	teller   *teller
@@ -65,6 +68,20 @@ func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
 			Breaker: &breaker.Config{Failures: 3, OpenFor: time.Second},
 		}},
 		Observer: headway.Observers(metrics, &o.recent, o.teller),
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.stored, err = headway.NewTransport(base, headway.Config{
+		Policies: []headway.Policy{{
+			Name:    "stored",
+			Hosts:   []string{"*"},
+			MaxWait: headway.NoWait,
+			Limits:  []limiter.Limit{limiter.PerSecond(8)}, // a quarter of that without the store
+		}},
+		Observer: headway.Observers(metrics, &o.recent, o.teller),
+		Store:    &o.store,
+		Secret:   []byte("no keys here"),
 	})
 	return o, err
 }
@@ -135,6 +152,10 @@ func (t *teller) Observe(_ context.Context, e headway.Event) {
 		t.say("a %d pauses everybody for %.0f s", e.Status, e.Pause.Seconds())
 	case e.Kind == headway.EventOpen || e.Kind == headway.EventClosed:
 		t.say("the breaker is %v", e.Kind)
+	case e.Kind == headway.EventStoreDown:
+		t.say("the store is away: %v", e.Err)
+	case e.Kind == headway.EventStoreUp:
+		t.say("the store is back")
 	}
 }
 

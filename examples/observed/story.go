@@ -49,9 +49,20 @@ func tell(o *observed, s *service, url string, w io.Writer) error {
 	}
 	c.all.Wait()
 
+	stored := caller{transport: o.stored, url: url, trace: o.teller.trace, tracer: o.tracer}
+	o.store.away.Store(true)
+	stored.burst("without the store", 4)
+	stored.all.Wait()
+	o.store.away.Store(false)
+	time.Sleep(time.Second)
+	stored.burst("finds out that it is back", 1)
+	time.Sleep(time.Second)
+	stored.burst("with the store", 1)
+	stored.all.Wait()
+
 	fmt.Fprint(w, "\n  The spans of some calls:\n\n")
 	printTree(w, o.spans.GetSpans())
-	fmt.Fprintf(w, "\n  %d requests were sent for %d calls. The metrics, as Prometheus gets them:\n\n", s.requests()-before, c.calls)
+	fmt.Fprintf(w, "\n  %d requests were sent for %d calls. The metrics, as Prometheus gets them:\n\n", s.requests()-before, c.calls+stored.calls)
 	if err := o.print(w); err != nil {
 		return err
 	}

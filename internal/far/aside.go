@@ -41,6 +41,20 @@ func mayLease(a *Ask, s *Setting) bool {
 	return true
 }
 
+// askForMore has the last of each class in b set starts aside.
+func (l *Line) askForMore(b *batch, s *Setting) {
+	if s.Lease <= 1 {
+		return
+	}
+	asked := map[*class]bool{}
+	for i := len(b.takes) - 1; i >= 0; i-- {
+		if w := b.takes[i]; !asked[w.class] && mayLease(w.ask, s) {
+			asked[w.class] = true
+			b.ops[len(b.errands)+i].More = int64(s.Lease) - 1
+		}
+	}
+}
+
 // keepAside keeps what an OpTake of w has set aside at a question that was sent at
 // an instant.
 func (l *Line) keepAside(w *waiter, op *store.Op, res *store.Result, sent time.Time) {
@@ -85,19 +99,15 @@ func (l *Line) giveAsides() {
 }
 
 // startAside starts a request that has just come with what is set aside for its
-// class, or returns nil.
+// class, or returns nil. Behind those who are not sent yet its waiter has to wait.
 func (l *Line) startAside(a *Ask, s *Setting) *Grant {
-	if len(l.asides) == 0 || len(l.chain) > 0 || !mayLease(a, s) || l.blocked(a, s) {
+	if len(l.asides) == 0 || !mayLease(a, s) {
 		return nil
 	}
 	key := l.classKey(a, s)
-	p := l.asides[key]
-	if p == nil || l.classes[key] != nil {
-		return nil
-	}
 	now := time.Now()
-	if now.Sub(p.sent) >= store.Use { // its timer is late
-		l.giveAside(p)
+	p := l.asides[key]
+	if p == nil || l.classes[key] != nil || l.blocked(a, s) || now.Sub(p.sent) >= store.Use {
 		return nil
 	}
 	var pass line.Pass
@@ -110,7 +120,12 @@ func (l *Line) startAside(a *Ask, s *Setting) *Grant {
 			return nil
 		}
 	}
-	return l.startFrom(p, a, s, pass, now)
+	g := l.startFrom(p, a, s, pass, now)
+	if len(l.chain) > 0 {
+		g.w = &waiter{ask: a, arrived: now, grant: g, ready: make(chan struct{}, 1)}
+		l.wake(g.w)
+	}
+	return g
 }
 
 func (l *Line) startFrom(p *aside, a *Ask, s *Setting, pass line.Pass, now time.Time) *Grant {
@@ -128,25 +143,33 @@ func (l *Line) startFrom(p *aside, a *Ask, s *Setting, pass line.Pass, now time.
 	return g
 }
 
-// startInLine is startAside for the first of its class in line, who is due and whose
-// gate has a place.
-func (l *Line) startInLine(w *waiter, s *Setting, now time.Time) bool {
-	p := l.asides[w.class.key]
-	if p == nil || w.place != w.class.queue.Front() || now.Sub(p.sent) >= store.Use {
-		return false
-	}
-	var pass line.Pass
-	if a := w.ask; a.Gate != nil {
-		if ok, _ := a.Near.Pass(a.Gate, &pass); !ok {
-			return false
+// startInLine starts those in line who are due, as far as something is set aside for
+// their class.
+func (l *Line) startInLine(s *Setting, now time.Time) {
+	for _, p := range l.asides {
+		c := l.classes[p.class]
+		if c == nil || c.due.After(now) || now.Sub(p.sent) >= store.Use {
+			continue
+		}
+		for p.left > 0 && c.queue.Len() > 0 {
+			w := c.queue.Front().Value.(*waiter)
+			a := w.ask
+			var pass line.Pass
+			if l.blocked(a, s) {
+				break
+			}
+			if a.Gate != nil {
+				if ok, _ := a.Near.Pass(a.Gate, &pass); !ok {
+					break
+				}
+			}
+			l.detach(w)
+			w.grant = l.startFrom(p, a, s, pass, now)
+			w.grant.Waited, w.grant.w = now.Sub(w.arrived), w
+			l.told(w, &store.Result{OK: true}, now)
+			l.wake(w)
 		}
 	}
-	l.detach(w)
-	w.grant = l.startFrom(p, w.ask, s, pass, now)
-	w.grant.Waited, w.grant.w = now.Sub(w.arrived), w
-	l.told(w, &store.Result{OK: true}, now)
-	l.wake(w)
-	return true
 }
 
 // unuse takes back a start that was not sent. It reports whether what it was

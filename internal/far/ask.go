@@ -125,6 +125,7 @@ func (l *Line) collectForecast(b *batch, s *Setting) {
 
 // collectTakes adds the questions of those who are due, in order of arrival.
 func (l *Line) collectTakes(b *batch, s *Setting) {
+	l.startInLine(s, b.now)
 	for _, c := range l.classes {
 		if c.due.After(b.now) {
 			continue
@@ -137,17 +138,13 @@ func (l *Line) collectTakes(b *batch, s *Setting) {
 	}
 	slices.SortFunc(b.takes, func(a, b *waiter) int { return cmp.Compare(a.nr, b.nr) })
 	b.takes = l.admit(b.takes, s)
-	b.takes = slices.DeleteFunc(b.takes, func(w *waiter) bool { return l.startInLine(w, s, b.now) })
 	asked := map[*class]bool{}
 	for _, w := range b.takes {
 		w.asking = true
 		asked[w.class] = true
-		op := l.op(w, s)
-		if w.place == w.class.queue.Back() && mayLease(w.ask, s) {
-			op.More = int64(s.Lease) - 1
-		}
-		b.ops = append(b.ops, op)
+		b.ops = append(b.ops, l.op(w, s))
 	}
+	l.askForMore(b, s)
 	l.overdue = slices.DeleteFunc(l.overdue, func(w *waiter) bool {
 		if w.inLine() && !asked[w.class] {
 			l.refuse(w, l.atLeast(w, s, b.now))

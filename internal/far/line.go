@@ -178,6 +178,9 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 	l.mu.Lock()
 	if g := l.startAside(a, &set); g != nil {
 		l.mu.Unlock()
+		if g.w != nil {
+			return l.await(ctx, g.w)
+		}
 		return g, nil, nil
 	}
 	if a.Gate != nil {
@@ -200,6 +203,11 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 		l.kick()
 	}
 	l.mu.Unlock()
+	return l.await(ctx, w)
+}
+
+// await waits until w, who is in line or has started, may go on.
+func (l *Line) await(ctx context.Context, w *waiter) (*Grant, *Refusal, error) {
 	select {
 	case <-w.ready:
 		if w.err != nil {
@@ -272,6 +280,9 @@ func (l *Line) classOf(a *Ask, s *Setting) *class {
 	if c == nil {
 		l.lines++
 		c = &class{key: key, line: l.lines, width: least}
+		if mayLease(a, s) {
+			c.width = 1 // the others start with what it sets aside
+		}
 		l.classes[key] = c
 	}
 	return c

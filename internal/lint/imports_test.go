@@ -31,9 +31,10 @@ var rules = map[string]rule{
 	"retryafter":    {},
 	"internal/law":  {},
 	"internal/line": {ours: []string{"internal/law"}},
-	"debug":         {ours: []string{".", "limiter", "breaker"}},
-	"otel":          {ours: []string{".", "limiter", "breaker"}, others: true, only: "go.opentelemetry.io/otel"},
+	"debug":         {ours: []string{".", "limiter", "breaker"}, tests: []string{"store"}},
+	"otel":          {ours: []string{".", "limiter", "breaker"}, tests: []string{"store"}, others: true, only: "go.opentelemetry.io/otel"},
 	"otel/interop":  {ours: []string{".", "limiter", "headwaytest", "otel"}, others: true},
+	"store/redis":   {ours: []string{".", "limiter", "store", "internal/law"}, others: true, tests: []string{"headwaytest", "store/redis"}},
 	// It counts on its own, so that tests do not check the laws by themselves.
 	"headwaytest": {ours: []string{".", "limiter", "store"}},
 	// It sits outside of the root, which shares internal/attempt with it.

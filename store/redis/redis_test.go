@@ -37,13 +37,16 @@ func open(t testing.TB, c rueidis.Client, now func() time.Time) *redis.Store {
 	return s
 }
 
+// topologies are what promises hold over.
+var topologies = map[string]func(testing.TB) []*server.Server{
+	"server":  func(t testing.TB) []*server.Server { return []*server.Server{server.Start(t)} },
+	"cluster": func(t testing.TB) []*server.Server { return server.Cluster(t, 0) },
+}
+
 func TestStore(t *testing.T) {
-	for name, start := range map[string]func() []*server.Server{
-		"server":  func() []*server.Server { return []*server.Server{server.Start(t)} },
-		"cluster": func() []*server.Server { return server.Cluster(t, 0) },
-	} {
+	for name, start := range topologies {
 		t.Run(name, func(t *testing.T) {
-			client := connect(t, server.Addrs(start())...)
+			client := connect(t, server.Addrs(start(t))...)
 			headwaytest.TestStore(t, func(t testing.TB, now func() time.Time) store.Store { return open(t, client, now) })
 		})
 	}

@@ -132,7 +132,8 @@ local function int()
 end
 
 -- toTime returns an instant. One so long past that it is not exact becomes the
--- oldest that is.
+-- oldest that is: it is past all the same, except that a bucket in use all that time
+-- takes nothing back that was taken before.
 local function toTime(high, low)
 	if high == 2147483647 and low == 4294967295 then
 		return NEVER
@@ -252,871 +253,913 @@ local function ceilUnits(l, ns, frac)
 	return q
 end
 
+-- A law is made where there is something to count by it: the script runs anew for
+-- each decision, and most need one.
+local laws, makers = {}, {}
+
+local function law(kind)
+	laws[kind] = laws[kind] or makers[kind]()
+	return laws[kind]
+end
+
 -- Window. Entries are read when they are looked at, and those that were not are
 -- written as they are.
+makers[0] = function()
+	local Window = {}
+	Window.__index = Window
 
-local Window = {}
-Window.__index = Window
-
-function Window.new(l)
-	return { l = l, flying = 0, sum = 0, log = '', head = 0, len = 0, seen = {} }
-end
-
-function Window.load(l)
-	local w = { l = l, flying = int(), sum = int(), head = 0, len = size(), seen = {} }
-	w.log = bytes(16 * w.len)
-	return w
-end
-
-function Window:save()
-	local out = { putInt(self.flying), putInt(self.sum), putSize(self.len) }
-	local order = {}
-	for i in pairs(self.seen) do
-		if i >= self.head and i < self.head + self.len then
-			order[#order + 1] = i
-		end
+	function Window.new(l)
+		return { l = l, flying = 0, sum = 0, log = '', first = 1, head = 0, len = 0, seen = {} }
 	end
-	table.sort(order)
-	local from = self.head
-	for _, i in ipairs(order) do
-		if i > from then
-			out[#out + 1] = sub(self.log, 16 * from + 1, 16 * i)
-		end
-		local e = self.seen[i]
-		out[#out + 1] = putTime(e.at) .. putInt(e.cost)
-		from = i + 1
-	end
-	if from < self.head + self.len then
-		out[#out + 1] = sub(self.log, 16 * from + 1, 16 * (self.head + self.len))
-	end
-	return concat(out)
-end
 
-function Window:at(i)
-	i = i + self.head
-	local e = self.seen[i]
-	if not e then
-		local h, l, ch, cl = unpack('>i4I4i4I4', self.log, 16 * i + 1)
-		e = { at = toTime(h, l), cost = ch * WORD + cl }
-		if e.cost >= FAR then
+	function Window.load(l)
+		local w = { l = l, flying = int(), sum = int(), head = 0, len = size(), seen = {} }
+		w.log, w.first = text, at -- no copy: it may be long
+		at = at + 16 * w.len
+		if at > #text + 1 then
 			error(RAW)
 		end
-		self.seen[i] = e
+		return w
 	end
-	return e
-end
 
-function Window:last()
-	if self.len == 0 then
-		return -NEVER
-	end
-	return self:at(self.len - 1).at
-end
-
-function Window:expire(t)
-	local old = t - self.l.per
-	if self:last() <= old then
-		self.len = 0
-	end
-	while self.len > 0 do
-		local e = self:at(0)
-		if e.at > old then
-			return
+	function Window:save(out)
+		out[#out + 1] = putInt(self.flying) .. putInt(self.sum) .. putSize(self.len)
+		local order = {}
+		for i in pairs(self.seen) do
+			if i >= self.head and i < self.head + self.len then
+				order[#order + 1] = i
+			end
 		end
-		self.sum = self.sum - e.cost
-		self.head, self.len = self.head + 1, self.len - 1
-	end
-	self.sum = 0
-end
-
-function Window:earliest(now, t, cost)
-	local l = self.l
-	if cost > l.n then
-		return NEVER, false
-	end
-	local room, left, old, i = l.n - cost, self.sum + self.flying, t - l.per, 0
-	while true do
-		if left <= room and (i == self.len or self:at(i).at > old) then
-			return t, false
-		elseif i == self.len then
-			return max(t, max(now, self:last()) + l.per), true
+		table.sort(order)
+		local from = self.head
+		for _, i in ipairs(order) do
+			if i > from then
+				out[#out + 1] = sub(self.log, self.first + 16 * from, self.first + 16 * i - 1)
+			end
+			local e = self.seen[i]
+			out[#out + 1] = putTime(e.at) .. putInt(e.cost)
+			from = i + 1
 		end
-		local e = self:at(i)
-		left = left - e.cost
-		if left <= room and e.at > old then
-			return e.at + l.per, false
-		end
-		i = i + 1
-	end
-end
-
-function Window:take(t, cost)
-	if self.l.strict then
-		self.flying = self.flying + cost
-		return true
-	end
-	self:push(t, cost)
-	return false
-end
-
-function Window:push(t, cost)
-	if cost == 0 then
-		return
-	end
-	self:expire(t)
-	self.sum = self.sum + cost
-	if self.len > 0 then
-		local e = self:at(self.len - 1)
-		t = max(t, e.at)
-		if self.len >= EXACT then
-			t = self:slice(t)
-		end
-		if e.at >= t then
-			e.cost = e.cost + cost
-			return
+		if from < self.head + self.len then
+			out[#out + 1] = sub(self.log, self.first + 16 * from, self.first + 16 * (self.head + self.len) - 1)
 		end
 	end
-	self.seen[self.head + self.len] = { at = t, cost = cost }
-	self.len = self.len + 1
-end
 
--- slice returns the end of t's slice. Slices count from the beginning of time, so
--- that both words of t matter.
-function Window:slice(t)
-	local d = max(1, div(self.l.per, EXACT))
-	local low = t % WORD
-	local r = fmod((t - low) / WORD + base, d)
-	for _, part in ipairs({ floor(low / 65536), low % 65536 }) do
-		r = fmod(r * 65536 + part, d)
+	function Window:at(i)
+		i = i + self.head
+		local e = self.seen[i]
+		if not e then
+			local h, l, ch, cl = unpack('>i4I4i4I4', self.log, self.first + 16 * i)
+			e = { at = toTime(h, l), cost = ch * WORD + cl }
+			if e.cost >= FAR then
+				error(RAW)
+			end
+			self.seen[i] = e
+		end
+		return e
 	end
-	if r == 0 then
-		return t
-	end
-	return t + d - r
-end
 
-function Window:answered(t, cost)
-	if self.l.strict then
-		self.flying = max(0, self.flying - cost)
+	function Window:last()
+		if self.len == 0 then
+			return -NEVER
+		end
+		return self:at(self.len - 1).at
+	end
+
+	function Window:expire(t)
+		local old = t - self.l.per
+		if self:last() <= old then
+			self.len = 0
+		end
+		while self.len > 0 do
+			local e = self:at(0)
+			if e.at > old then
+				return
+			end
+			self.sum = self.sum - e.cost
+			self.head, self.len = self.head + 1, self.len - 1
+		end
+		self.sum = 0
+	end
+
+	function Window:earliest(now, t, cost)
+		local l = self.l
+		if cost > l.n then
+			return NEVER, false
+		end
+		local room, left, old, i = l.n - cost, self.sum + self.flying, t - l.per, 0
+		while true do
+			if left <= room and (i == self.len or self:at(i).at > old) then
+				return t, false
+			elseif i == self.len then
+				return max(t, max(now, self:last()) + l.per), true
+			end
+			local e = self:at(i)
+			left = left - e.cost
+			if left <= room and e.at > old then
+				return e.at + l.per, false
+			end
+			i = i + 1
+		end
+	end
+
+	function Window:take(t, cost)
+		if self.l.strict then
+			self.flying = self.flying + cost
+			return true
+		end
 		self:push(t, cost)
+		return false
 	end
-end
 
-function Window:give(taken, cost, flying)
-	if flying then
-		self.flying = max(0, self.flying - cost)
-		return
+	function Window:push(t, cost)
+		if cost == 0 then
+			return
+		end
+		self:expire(t)
+		self.sum = self.sum + cost
+		if self.len > 0 then
+			local e = self:at(self.len - 1)
+			t = max(t, e.at)
+			if self.len >= EXACT then
+				t = self:slice(t)
+			end
+			if e.at >= t then
+				e.cost = e.cost + cost
+				return
+			end
+		end
+		self.seen[self.head + self.len] = { at = t, cost = cost }
+		self.len = self.len + 1
 	end
-	local lo, hi = 0, self.len
-	while lo < hi do
-		local m = floor((lo + hi) / 2)
-		if self:at(m).at < taken then
-			lo = m + 1
-		else
-			hi = m
+
+	-- slice returns the end of t's slice. Slices count from the beginning of time, so
+	-- that both words of t matter.
+	function Window:slice(t)
+		local d = max(1, div(self.l.per, EXACT))
+		local low = t % WORD
+		local r = fmod((t - low) / WORD + base, d)
+		for _, part in ipairs({ floor(low / 65536), low % 65536 }) do
+			r = fmod(r * 65536 + part, d)
+		end
+		if r == 0 then
+			return t
+		end
+		return t + d - r
+	end
+
+	function Window:answered(t, cost)
+		if self.l.strict then
+			self.flying = max(0, self.flying - cost)
+			self:push(t, cost)
 		end
 	end
-	if lo < self.len then
-		local e = self:at(lo)
-		if e.at == taken or e.at == self:slice(taken) then
-			self:drop(e, cost)
-			self:trim()
+
+	function Window:give(taken, cost, flying)
+		if flying then
+			self.flying = max(0, self.flying - cost)
+			return
+		end
+		local lo, hi = 0, self.len
+		while lo < hi do
+			local m = floor((lo + hi) / 2)
+			if self:at(m).at < taken then
+				lo = m + 1
+			else
+				hi = m
+			end
+		end
+		if lo < self.len then
+			local e = self:at(lo)
+			if e.at == taken or e.at == self:slice(taken) then
+				self:drop(e, cost)
+				self:trim()
+			end
 		end
 	end
-end
 
-function Window:trim()
-	while self.len > 0 and self:at(0).cost == 0 do
-		self.head, self.len = self.head + 1, self.len - 1
+	function Window:trim()
+		while self.len > 0 and self:at(0).cost == 0 do
+			self.head, self.len = self.head + 1, self.len - 1
+		end
+		while self.len > 0 and self:at(self.len - 1).cost == 0 do
+			self.len = self.len - 1
+		end
 	end
-	while self.len > 0 and self:at(self.len - 1).cost == 0 do
-		self.len = self.len - 1
+
+	function Window:drop(e, cost)
+		cost = min(cost, e.cost)
+		e.cost = e.cost - cost
+		self.sum = self.sum - cost
+		return cost
 	end
-end
 
-function Window:drop(e, cost)
-	cost = min(cost, e.cost)
-	e.cost = e.cost - cost
-	self.sum = self.sum - cost
-	return cost
-end
-
-function Window:spend(now, n)
-	self:expire(now)
-	if n > 0 then
-		self:push(now, n)
+	function Window:spend(now, n)
+		self:expire(now)
+		if n > 0 then
+			self:push(now, n)
+		end
+		local i = 0
+		while i < self.len and n < 0 do
+			n = n + self:drop(self:at(i), -n)
+			i = i + 1
+		end
+		self:trim()
 	end
-	local i = 0
-	while i < self.len and n < 0 do
-		n = n + self:drop(self:at(i), -n)
-		i = i + 1
+
+	function Window:remaining(now)
+		self:expire(now)
+		return self.l.n - (self.sum + self.flying)
 	end
-	self:trim()
-end
 
-function Window:remaining(now)
-	self:expire(now)
-	return self.l.n - (self.sum + self.flying)
-end
-
-function Window:recovered(now)
-	self:expire(now)
-	return self.sum == 0 and self.flying == 0
-end
-
-function Window:ends(flights)
-	local last = self:last()
-	for _, f in ipairs(flights) do
-		last = max(last, f.till)
+	function Window:recovered(now)
+		self:expire(now)
+		return self.sum == 0 and self.flying == 0
 	end
-	return last + self.l.per + div(self.l.per, EXACT) + 1
+
+	function Window:ends(flights)
+		local last = self:last()
+		for _, f in ipairs(flights) do
+			last = max(last, f.till)
+		end
+		return last + self.l.per + div(self.l.per, EXACT) + 1
+	end
+
+	return Window
 end
 
 -- Bucket.
+makers[1] = function()
+	local Bucket = {}
+	Bucket.__index = Bucket
 
-local Bucket = {}
-Bucket.__index = Bucket
-
-function Bucket.new(l)
-	return { l = l, full = -NEVER, frac = 0, since = -NEVER, gaps = {} }
-end
-
-function Bucket.load(l)
-	local b = { l = l, full = time(), frac = int(), since = time(), gaps = {} }
-	local n = size()
-	if n > 4 or b.frac < 0 or b.frac > 0 and b.frac >= l.n then
-		error(RAW)
+	function Bucket.new(l)
+		return { l = l, full = -NEVER, frac = 0, since = -NEVER, gaps = {} }
 	end
-	for i = 1, n do
-		b.gaps[i] = { at = time(), ns = int() }
-	end
-	return b
-end
 
-function Bucket:save()
-	local full, since = '\255\255\255\255\255\255\255\255', '\0\0\0\0\0\0\0\0' -- a new one's, or as old
-	if self.full > 1 - FAR then
-		full = putTime(self.full)
+	function Bucket.load(l)
+		local b = { l = l, full = time(), frac = int(), since = time(), gaps = {} }
+		local n = size()
+		if n > 4 or b.frac < 0 or b.frac > 0 and b.frac >= l.n then
+			error(RAW)
+		end
+		for i = 1, n do
+			b.gaps[i] = { at = time(), ns = int() }
+		end
+		return b
 	end
-	if self.since > 1 - FAR then
-		since = putTime(self.since)
-	end
-	local out = { full, putInt(self.frac), since, putSize(#self.gaps) }
-	for _, g in ipairs(self.gaps) do
-		out[#out + 1] = putTime(g.at) .. putInt(g.ns)
-	end
-	return concat(out)
-end
 
--- begin returns the beginning of t's nanosecond, from which on a start counts.
-function Bucket:begin(t)
-	if self.l.grain == 0 then
-		return t, 0
-	end
-	return t - 1, self.l.grain
-end
-
-function Bucket:isFull(t) return self.full < t or self.full == t and self.frac == 0 end
-
-function Bucket:recovered(now)
-	local t, frac = self:begin(now)
-	return self.full < t or self.full == t and self.frac <= frac
-end
-
-function Bucket:earliest(_, t, cost)
-	local l = self.l
-	if l.n == 0 or cost > l.burst then
-		return NEVER, false
-	end
-	local ns, frac = span(l, l.burst - cost)
-	local e = self.full - ns
-	if frac < self.frac then
-		e = e + 1
-	end
-	return max(t, e), false
-end
-
-function Bucket:move(ns, frac)
-	self.full, self.frac = self.full + ns, self.frac + frac
-	if self.frac < 0 then
-		self.full, self.frac = self.full - 1, self.frac + self.l.n
-	elseif self.frac >= self.l.n then
-		self.full, self.frac = self.full + 1, self.frac - self.l.n
-	end
-end
-
-function Bucket:push(n)
-	if self.l.n == 0 then
-		return
-	elseif n < 0 then
-		local ns, frac = span(self.l, -n)
-		self:move(-ns, -frac)
-	else
-		self:move(span(self.l, n))
-	end
-end
-
-function Bucket:pushAt(t, cost)
-	if Bucket.recovered(self, t) then
-		self.full, self.frac = self:begin(t)
-		self.since, self.gaps = t, {}
-	elseif t > self.since then
-		self:addGap(t, max(0, self.full - t))
-	end
-	self:push(cost)
-end
-
-function Bucket:take(t, cost)
-	self:pushAt(t, cost)
-	return false
-end
-
-function Bucket:addGap(t, ns)
-	local g = self.gaps
-	while #g > 0 and g[#g].ns >= ns do
-		g[#g] = nil
-	end
-	if #g == 4 then
-		g[2].ns = g[1].ns
-		table.remove(g, 1)
-	end
-	g[#g + 1] = { at = t, ns = ns }
-end
-
-function Bucket:answered() end
-
-function Bucket:give(taken, cost)
-	if taken < self.since or self.l.n == 0 then
-		return
-	end
-	local ns, frac = span(self.l, cost)
-	local g = self.gaps
-	for _, e in ipairs(g) do
-		if e.at > taken then
-			if e.ns <= ns then
-				ns, frac = e.ns, 0
-			end
-			e.ns = e.ns - ns
-			if frac > 0 then
-				e.ns = e.ns - 1
-			end
+	function Bucket:save(out)
+		local full, since = '\255\255\255\255\255\255\255\255', '\0\0\0\0\0\0\0\0' -- a new one's, or as old
+		if self.full > 1 - FAR then
+			full = putTime(self.full)
+		end
+		if self.since > -NEVER then
+			since = putTime(self.since)
+		end
+		out[#out + 1] = full .. putInt(self.frac) .. since .. putSize(#self.gaps)
+		for _, g in ipairs(self.gaps) do
+			out[#out + 1] = putTime(g.at) .. putInt(g.ns)
 		end
 	end
-	for i = #g - 1, 1, -1 do
-		g[i].ns = min(g[i].ns, g[i + 1].ns)
-	end
-	self:move(-ns, -frac)
-end
 
-function Bucket:spend(now, n)
-	if n > 0 then
-		self:pushAt(now, n)
-	elseif n < 0 and not self:isFull(now) then
-		self:push(n)
+	-- begin returns the beginning of t's nanosecond, from which on a start counts.
+	function Bucket:begin(t)
+		if self.l.grain == 0 then
+			return t, 0
+		end
+		return t - 1, self.l.grain
 	end
-end
 
-function Bucket:remaining(now)
-	if self.l.n == 0 then
-		return 0
-	elseif self:isFull(now) then
-		return self.l.burst
+	function Bucket:isFull(t) return self.full < t or self.full == t and self.frac == 0 end
+
+	function Bucket:recovered(now)
+		local t, frac = self:begin(now)
+		return self.full < t or self.full == t and self.frac <= frac
 	end
-	return self.l.burst - ceilUnits(self.l, self.full - now, self.frac)
-end
 
-function Bucket:ends() return self.full + 2 end
+	function Bucket:earliest(_, t, cost)
+		local l = self.l
+		if l.n == 0 or cost > l.burst then
+			return NEVER, false
+		end
+		local ns, frac = span(l, l.burst - cost)
+		local e = self.full - ns
+		if frac < self.frac then
+			e = e + 1
+		end
+		return max(t, e), false
+	end
+
+	function Bucket:move(ns, frac)
+		self.full, self.frac = self.full + ns, self.frac + frac
+		if self.frac < 0 then
+			self.full, self.frac = self.full - 1, self.frac + self.l.n
+		elseif self.frac >= self.l.n then
+			self.full, self.frac = self.full + 1, self.frac - self.l.n
+		end
+	end
+
+	function Bucket:push(n)
+		if self.l.n == 0 then
+			return
+		elseif n < 0 then
+			local ns, frac = span(self.l, -n)
+			self:move(-ns, -frac)
+		else
+			self:move(span(self.l, n))
+		end
+	end
+
+	function Bucket:pushAt(t, cost)
+		if Bucket.recovered(self, t) then
+			self.full, self.frac = self:begin(t)
+			self.since, self.gaps = t, {}
+		elseif t > self.since then
+			self:addGap(t, max(0, self.full - t))
+		end
+		self:push(cost)
+	end
+
+	function Bucket:take(t, cost)
+		self:pushAt(t, cost)
+		return false
+	end
+
+	function Bucket:addGap(t, ns)
+		local g = self.gaps
+		while #g > 0 and g[#g].ns >= ns do
+			g[#g] = nil
+		end
+		if #g == 4 then
+			g[2].ns = g[1].ns
+			table.remove(g, 1)
+		end
+		g[#g + 1] = { at = t, ns = ns }
+	end
+
+	function Bucket:answered() end
+
+	function Bucket:give(taken, cost)
+		if taken < self.since or self.l.n == 0 then
+			return
+		end
+		local ns, frac = span(self.l, cost)
+		local g = self.gaps
+		for _, e in ipairs(g) do
+			if e.at > taken then
+				if e.ns <= ns then
+					ns, frac = e.ns, 0
+				end
+				e.ns = e.ns - ns
+				if frac > 0 then
+					e.ns = e.ns - 1
+				end
+			end
+		end
+		for i = #g - 1, 1, -1 do
+			g[i].ns = min(g[i].ns, g[i + 1].ns)
+		end
+		self:move(-ns, -frac)
+	end
+
+	function Bucket:spend(now, n)
+		if n > 0 then
+			self:pushAt(now, n)
+		elseif n < 0 and not self:isFull(now) then
+			self:push(n)
+		end
+	end
+
+	function Bucket:remaining(now)
+		if self.l.n == 0 then
+			return 0
+		elseif self:isFull(now) then
+			return self.l.burst
+		end
+		return self.l.burst - ceilUnits(self.l, self.full - now, self.frac)
+	end
+
+	function Bucket:ends() return self.full + 2 end
+
+	return Bucket
+end
 
 -- Spaced is a Bucket that must be full.
+makers[2] = function()
+	local Bucket = law(1)
+	local Spaced = setmetatable({}, Bucket)
+	Spaced.__index = Spaced
 
-local Spaced = setmetatable({}, Bucket)
-Spaced.__index = Spaced
-
-function Spaced.new(l)
-	local s = Bucket.new(l)
-	s.flying = 0
-	return s
-end
-
-function Spaced.load(l)
-	local s = Bucket.load(l)
-	s.flying = int()
-	return s
-end
-
-function Spaced:save() return Bucket.save(self) .. putInt(self.flying) end
-
--- free returns when it is full if flying units are answered at now.
-function Spaced:free(now, flying)
-	local b = setmetatable({ l = self.l, full = self.full, frac = self.frac, since = NEVER }, Bucket)
-	if flying > 0 then
-		b:pushAt(now, flying)
+	function Spaced.new(l)
+		local s = Bucket.new(l)
+		s.flying = 0
+		return s
 	end
-	if b.frac > 0 then
-		b.full = b.full + 1
-	end
-	return b.full
-end
 
-function Spaced:earliest(now, t, cost)
-	if self.l.n == 0 or cost > MAX_N then
-		return NEVER, false
+	function Spaced.load(l)
+		local s = Bucket.load(l)
+		s.flying = int()
+		return s
 	end
-	return max(t, self:free(now, self.flying)), self.flying > 0
-end
 
-function Spaced:take(t, cost)
-	if self.l.strict then
-		self.flying = self.flying + cost
-		return true
+	function Spaced:save(out)
+		Bucket.save(self, out)
+		out[#out + 1] = putInt(self.flying)
 	end
-	self:pushAt(t, cost)
-	return false
-end
 
-function Spaced:answered(t, cost)
-	if self.l.strict then
-		self.flying = max(0, self.flying - cost)
+	-- free returns when it is full if flying units are answered at now.
+	function Spaced:free(now, flying)
+		local b = setmetatable({ l = self.l, full = self.full, frac = self.frac, since = NEVER }, Bucket)
+		if flying > 0 then
+			b:pushAt(now, flying)
+		end
+		if b.frac > 0 then
+			b.full = b.full + 1
+		end
+		return b.full
+	end
+
+	function Spaced:earliest(now, t, cost)
+		if self.l.n == 0 or cost > MAX_N then
+			return NEVER, false
+		end
+		return max(t, self:free(now, self.flying)), self.flying > 0
+	end
+
+	function Spaced:take(t, cost)
+		if self.l.strict then
+			self.flying = self.flying + cost
+			return true
+		end
 		self:pushAt(t, cost)
+		return false
 	end
-end
 
-function Spaced:give(taken, cost, flying)
-	if flying then
-		self.flying = max(0, self.flying - cost)
-		return
+	function Spaced:answered(t, cost)
+		if self.l.strict then
+			self.flying = max(0, self.flying - cost)
+			self:pushAt(t, cost)
+		end
 	end
-	Bucket.give(self, taken, cost)
-end
 
-function Spaced:remaining(now)
-	if self.l.n == 0 then
-		return 0
+	function Spaced:give(taken, cost, flying)
+		if flying then
+			self.flying = max(0, self.flying - cost)
+			return
+		end
+		Bucket.give(self, taken, cost)
 	end
-	return Bucket.remaining(self, now) - self.flying
-end
 
-function Spaced:recovered(now) return self.flying == 0 and Bucket.recovered(self, now) end
+	function Spaced:remaining(now)
+		if self.l.n == 0 then
+			return 0
+		end
+		return Bucket.remaining(self, now) - self.flying
+	end
 
-function Spaced:ends(flights)
-	local last, cost = -NEVER, 0
-	for _, f in ipairs(flights) do
-		last, cost = max(last, f.till), cost + f.cost
+	function Spaced:recovered(now) return self.flying == 0 and Bucket.recovered(self, now) end
+
+	function Spaced:ends(flights)
+		local last, cost = -NEVER, 0
+		for _, f in ipairs(flights) do
+			last, cost = max(last, f.till), cost + f.cost
+		end
+		if self.l.n == 0 then
+			return max(last, self.full) + 2
+		end
+		return max(self.full, last) + span(self.l, cost) + 2
 	end
-	if self.l.n == 0 then
-		return max(last, self.full) + 2
-	end
-	return max(self.full, last) + span(self.l, cost) + 2
+
+	return Spaced
 end
 
 -- Sliding.
+makers[3] = function()
+	local Sliding = {}
+	Sliding.__index = Sliding
 
-local Sliding = {}
-Sliding.__index = Sliding
-
-function Sliding.new(l)
-	return { l = l, used = false, start = -NEVER, cur = 0, prev = 0 }
-end
-
-function Sliding.load(l)
-	return { l = l, used = bool(), start = given(), cur = int(), prev = int() }
-end
-
-function Sliding:save() return putBool(self.used) .. putTime(self.start) .. putInt(self.cur) .. putInt(self.prev) end
-
-function Sliding:roll(t)
-	local per = self.l.per
-	local d = t - self.start
-	if not self.used or d < per then
-		return
-	elseif d - per < per then
-		self.start, self.prev, self.cur = self.start + per, self.cur, 0
-	else
-		self.start, self.prev, self.cur = t - fmod(d, per), 0, 0
+	function Sliding.new(l)
+		return { l = l, used = false, start = -NEVER, cur = 0, prev = 0 }
 	end
-end
 
-function Sliding:earliest(_, t, cost)
-	local l = self.l
-	if cost > l.n then
-		return NEVER, false
-	elseif not self.used then
-		return t, false
+	function Sliding.load(l)
+		return { l = l, used = bool(), start = given(), cur = int(), prev = int() }
 	end
-	local c = setmetatable({ l = l, used = true, start = self.start, cur = self.cur, prev = self.prev }, Sliding)
-	while true do
-		c:roll(t)
-		t = max(t, c.start)
-		local room = l.n - cost - c.cur
-		if room >= 0 then
-			if c.prev <= room then
-				return t, false
+
+	function Sliding:save(out)
+		out[#out + 1] = putBool(self.used) .. putTime(self.start) .. putInt(self.cur) .. putInt(self.prev)
+	end
+
+	function Sliding:roll(t)
+		local per = self.l.per
+		local d = t - self.start
+		if not self.used or d < per then
+			return
+		elseif d - per < per then
+			self.start, self.prev, self.cur = self.start + per, self.cur, 0
+		else
+			self.start, self.prev, self.cur = t - fmod(d, per), 0, 0
+		end
+	end
+
+	function Sliding:earliest(_, t, cost)
+		local l = self.l
+		if cost > l.n then
+			return NEVER, false
+		elseif not self.used then
+			return t, false
+		end
+		local c = setmetatable({ l = l, used = true, start = self.start, cur = self.cur, prev = self.prev }, Sliding)
+		while true do
+			c:roll(t)
+			t = max(t, c.start)
+			local room = l.n - cost - c.cur
+			if room >= 0 then
+				if c.prev <= room then
+					return t, false
+				end
+				local q = muldiv(room, l.per, c.prev)
+				if q > 0 then
+					return max(t, c.start + l.per - q), false
+				end
 			end
-			local q = muldiv(room, l.per, c.prev)
-			if q > 0 then
-				return max(t, c.start + l.per - q), false
-			end
-		end
-		t = c.start + l.per
-	end
-end
-
-function Sliding:take(t, cost)
-	if not self.used then
-		self.used, self.start = true, t
-	end
-	self:roll(t)
-	self.cur = self.cur + cost
-	return false
-end
-
-function Sliding:answered() end
-
-function Sliding:give(taken, cost)
-	if not self.used then
-		return
-	elseif taken >= self.start then
-		self.cur = max(0, self.cur - cost)
-	elseif taken >= self.start - self.l.per then
-		self.prev = max(0, self.prev - cost)
-	end
-end
-
-function Sliding:spend(now, n)
-	if n >= 0 then
-		self:take(now, n)
-		return
-	end
-	self:roll(now)
-	local old = min(self.prev, -n)
-	self.prev = self.prev - old
-	self.cur = max(0, self.cur + n + old)
-end
-
-function Sliding:remaining(now)
-	local l = self.l
-	if not self.used then
-		return l.n
-	end
-	self:roll(now)
-	local q, r = muldiv(self.prev, l.per - min(l.per, max(0, now - self.start)), l.per)
-	if r > 0 then
-		q = q + 1
-	end
-	return l.n - self.cur - q
-end
-
-function Sliding:recovered(now)
-	self:roll(now)
-	return self.cur == 0 and self.prev == 0
-end
-
-function Sliding:ends() return self.start + 2 * self.l.per end
-
--- Calendar. The client says which period it is: from and to.
-
-local Calendar = {}
-Calendar.__index = Calendar
-
-function Calendar.new(l)
-	return { l = l, used = 0, stop = -NEVER, from = NEVER, to = NEVER }
-end
-
-function Calendar.load(l)
-	return { l = l, used = int(), stop = time(), from = NEVER, to = NEVER }
-end
-
-function Calendar:save() return putInt(self.used) .. putTime(self.stop) end
-
-function Calendar:roll(t)
-	if t >= self.stop then
-		if t < self.from or t >= self.to then
-			error(RAW)
-		end
-		self.used, self.stop = 0, self.to
-	end
-end
-
-function Calendar:earliest(_, t, cost)
-	if cost > self.l.n then
-		return NEVER, false
-	elseif t >= self.stop or self.used <= self.l.n - cost then
-		return t, false
-	end
-	return max(t, self.stop), false
-end
-
-function Calendar:take(t, cost)
-	self:roll(t)
-	self.used = self.used + cost
-	return false
-end
-
-function Calendar:answered() end
-
-function Calendar:give(_, cost, _, stop)
-	if stop == self.stop then
-		self.used = max(0, self.used - cost)
-	end
-end
-
-function Calendar:spend(now, n)
-	self:roll(now)
-	self.used = max(0, self.used + n)
-end
-
-function Calendar:remaining(now)
-	self:roll(now)
-	return self.l.n - self.used
-end
-
-function Calendar:recovered(now) return now >= self.stop or self.used == 0 end
-
-function Calendar:ends() return self.stop end
-
-local laws = { [0] = Window, Bucket, Spaced, Sliding, Calendar }
-
-local function newState(l) return setmetatable(laws[l.kind].new(l), laws[l.kind]) end
-
--- Pace.
-
-local Pace = {}
-Pace.__index = Pace
-
-local function loadPace()
-	local p = { n = int(), per = int(), stop = time(), starts = int(), raised = time(), step = int() }
-	if p.n <= 0 or p.n > MAX_N or p.per <= 0 then
-		error(RAW)
-	end
-	return setmetatable(p, Pace)
-end
-
-function Pace:save()
-	return '\0\1' .. putInt(self.n) .. putInt(self.per) .. putTime(self.stop) .. putInt(self.starts) .. putTime(self.raised) .. putInt(self.step)
-end
-
-function Pace:setLimits(list)
-	self.n, self.per = 1, SECOND
-	for _, l in ipairs(list) do
-		if l.n > 0 and muldiv(l.per, self.n, l.n) < self.per then
-			self.n, self.per = l.n, l.per
+			t = c.start + l.per
 		end
 	end
-end
 
-function Pace:untilAt(now, t)
-	if t <= now or t <= self.stop then
+	function Sliding:take(t, cost)
+		if not self.used then
+			self.used, self.start = true, t
+		end
+		self:roll(t)
+		self.cur = self.cur + cost
 		return false
 	end
-	self.stop, self.starts, self.raised = t, 0, now
-	return true
+
+	function Sliding:answered() end
+
+	function Sliding:give(taken, cost)
+		if not self.used then
+			return
+		elseif taken >= self.start then
+			self.cur = max(0, self.cur - cost)
+		elseif taken >= self.start - self.l.per then
+			self.prev = max(0, self.prev - cost)
+		end
+	end
+
+	function Sliding:spend(now, n)
+		if n >= 0 then
+			self:take(now, n)
+			return
+		end
+		self:roll(now)
+		local old = min(self.prev, -n)
+		self.prev = self.prev - old
+		self.cur = max(0, self.cur + n + old)
+	end
+
+	function Sliding:remaining(now)
+		local l = self.l
+		if not self.used then
+			return l.n
+		end
+		self:roll(now)
+		local q, r = muldiv(self.prev, l.per - min(l.per, max(0, now - self.start)), l.per)
+		if r > 0 then
+			q = q + 1
+		end
+		return l.n - self.cur - q
+	end
+
+	function Sliding:recovered(now)
+		self:roll(now)
+		return self.cur == 0 and self.prev == 0
+	end
+
+	function Sliding:ends() return self.start + 2 * self.l.per end
+
+	return Sliding
 end
 
-function Pace:grow(now, started, least, most)
-	if started <= self.raised then
-		return 0
+-- Calendar. The client says which period it is: from and to.
+makers[4] = function()
+	local Calendar = {}
+	Calendar.__index = Calendar
+
+	function Calendar.new(l)
+		return { l = l, used = 0, stop = -NEVER, from = NEVER, to = NEVER }
 	end
-	self.step = min(2 * self.step, most)
-	if self.step < least then
-		self.step = least
+
+	function Calendar.load(l)
+		return { l = l, used = int(), stop = time(), from = NEVER, to = NEVER }
 	end
-	if not self:untilAt(now, now + self.step) then
-		self.raised = now
-		return 0
+
+	function Calendar:save(out)
+		out[#out + 1] = putInt(self.used) .. putTime(self.stop)
 	end
-	return self.step
+
+	function Calendar:roll(t)
+		if t >= self.stop then
+			if t < self.from or t >= self.to then
+				error(RAW)
+			end
+			self.used, self.stop = 0, self.to
+		end
+	end
+
+	function Calendar:earliest(_, t, cost)
+		if cost > self.l.n then
+			return NEVER, false
+		elseif t >= self.stop or self.used <= self.l.n - cost then
+			return t, false
+		end
+		return max(t, self.stop), false
+	end
+
+	function Calendar:take(t, cost)
+		self:roll(t)
+		self.used = self.used + cost
+		return false
+	end
+
+	function Calendar:answered() end
+
+	function Calendar:give(_, cost, _, stop)
+		if stop == self.stop then
+			self.used = max(0, self.used - cost)
+		end
+	end
+
+	function Calendar:spend(now, n)
+		self:roll(now)
+		self.used = max(0, self.used + n)
+	end
+
+	function Calendar:remaining(now)
+		self:roll(now)
+		return self.l.n - self.used
+	end
+
+	function Calendar:recovered(now) return now >= self.stop or self.used == 0 end
+
+	function Calendar:ends() return self.stop end
+
+	return Calendar
 end
 
-function Pace:earliest(_, t)
-	local free = self.stop + GENTLE
-	if t >= free then
-		return t, false
+local function newState(l) return setmetatable(law(l.kind).new(l), law(l.kind)) end
+
+-- Pace.
+makers.pace = function()
+	local Pace = {}
+	Pace.__index = Pace
+
+	function Pace.new()
+		return setmetatable({ n = 1, per = SECOND, stop = -NEVER, starts = 0, raised = -NEVER, step = 0 }, Pace)
 	end
-	local ns, frac = span(self, self.starts)
-	if frac > 0 then
-		ns = ns + 1
+
+	function Pace.load()
+		local p = { n = int(), per = int(), stop = time(), starts = int(), raised = time(), step = int() }
+		if p.n <= 0 or p.n > MAX_N or p.per <= 0 then
+			error(RAW)
+		end
+		return setmetatable(p, Pace)
 	end
-	return max(t, min(free, self.stop + ns)), false
+
+	function Pace:save()
+		return '\0\1' .. putInt(self.n) .. putInt(self.per) .. putTime(self.stop) .. putInt(self.starts) .. putTime(self.raised) .. putInt(self.step)
+	end
+
+	function Pace:setLimits(list)
+		self.n, self.per = 1, SECOND
+		for _, l in ipairs(list) do
+			if l.n > 0 and muldiv(l.per, self.n, l.n) < self.per then
+				self.n, self.per = l.n, l.per
+			end
+		end
+	end
+
+	function Pace:untilAt(now, t)
+		if t <= now or t <= self.stop then
+			return false
+		end
+		self.stop, self.starts, self.raised = t, 0, now
+		return true
+	end
+
+	function Pace:grow(now, started, least, most)
+		if started <= self.raised then
+			return 0
+		end
+		self.step = min(2 * self.step, most)
+		if self.step < least then
+			self.step = least
+		end
+		if not self:untilAt(now, now + self.step) then
+			self.raised = now
+			return 0
+		end
+		return self.step
+	end
+
+	function Pace:earliest(_, t)
+		local free = self.stop + GENTLE
+		if t >= free then
+			return t, false
+		end
+		local ns, frac = span(self, self.starts)
+		if frac > 0 then
+			ns = ns + 1
+		end
+		return max(t, min(free, self.stop + ns)), false
+	end
+
+	function Pace:take(t)
+		if t >= self.stop and t < self.stop + GENTLE then
+			self.starts = self.starts + 1
+		end
+	end
+
+	function Pace:give(taken)
+		if taken >= self.stop and self.starts > 0 then
+			self.starts = self.starts - 1
+		end
+	end
+
+	function Pace:remaining() return NEVER end
+
+	function Pace:ends()
+		if self.step > 0 then
+			return self.stop + MEMORY
+		end
+		return self.stop + GENTLE
+	end
+
+	function Pace:recovered(now) return now >= self:ends() end
+
+	return Pace
 end
-
-function Pace:take(t)
-	if t >= self.stop and t < self.stop + GENTLE then
-		self.starts = self.starts + 1
-	end
-end
-
-function Pace:give(taken)
-	if taken >= self.stop and self.starts > 0 then
-		self.starts = self.starts - 1
-	end
-end
-
-function Pace:remaining() return NEVER end
-
-function Pace:ends()
-	if self.step > 0 then
-		return self.stop + MEMORY
-	end
-	return self.stop + GENTLE
-end
-
-function Pace:recovered(now) return now >= self:ends() end
 
 -- Cap.
+makers.cap = function()
+	local Cap = {}
+	Cap.__index = Cap
 
-local Cap = {}
-Cap.__index = Cap
+	function Cap.new(name)
+		return setmetatable({
+			name = name, left = NEVER, limit = -1, stop = -NEVER, window = SECOND, begun = -NEVER, keep = -NEVER, last = -NEVER,
+			heard = -NEVER, told = -NEVER, low = NEVER, lower = NEVER, since = -NEVER, drift = 0, flying = 0,
+			blind = false, rolled = false, pace = false, started = false, said = false,
+		}, Cap)
+	end
 
-local function newCap(name)
-	return setmetatable({
-		name = name, left = NEVER, limit = -1, stop = -NEVER, window = SECOND, begun = -NEVER, keep = -NEVER, last = -NEVER,
-		heard = -NEVER, told = -NEVER, low = NEVER, lower = NEVER, since = -NEVER, drift = 0, flying = 0,
-		blind = false, rolled = false, pace = false, started = false, said = false,
-	}, Cap)
+	function Cap.load()
+		local c = {
+			name = str(), left = int(), limit = int(), stop = time(), window = int(), begun = time(), keep = time(), last = time(),
+			heard = time(), told = time(), low = int(), lower = int(), since = time(), drift = int(), flying = 0,
+			blind = bool(), rolled = bool(), pace = bool(), started = bool(), said = bool(),
+		}
+		if c.window <= 0 then
+			error(RAW)
+		end
+		return setmetatable(c, Cap)
+	end
+
+	function Cap:save()
+		return '\1\1' .. putText(self.name) .. putInt(self.left) .. putInt(self.limit) .. putTime(self.stop) .. putInt(self.window)
+			.. putTime(self.begun) .. putTime(self.keep) .. putTime(self.last) .. putTime(self.heard) .. putTime(self.told)
+			.. putInt(self.low) .. putInt(self.lower) .. putTime(self.since) .. putInt(self.drift)
+			.. putBool(self.blind) .. putBool(self.rolled) .. putBool(self.pace) .. putBool(self.started) .. putBool(self.said)
+	end
+
+	function Cap:remember(t)
+		if self.limit < 0 then
+			self.keep = self.stop
+			return
+		end
+		self.keep = max(self.keep, t + max(self.window, 60 * SECOND))
+	end
+
+	function Cap:roll(t)
+		if t < self.stop then
+			return
+		end
+		if self.blind then
+			self.left = max(self.left, 1)
+		elseif self.limit < 0 then
+			self.left = NEVER
+		else
+			self.left = self.limit - self.flying
+		end
+		self.said = false
+		if self.limit < 0 then
+			self.stop = NEVER
+			return
+		end
+		self.rolled, self.low, self.lower = not self.blind, NEVER, NEVER
+		self.begun = self.stop + (t - self.stop) - fmod(t - self.stop, self.window)
+		self.stop = self.begun + self.window
+		self.started = false
+	end
+
+	-- hearOfSome takes in what was said, with flying units in flight by those who say it.
+	function Cap:hearOfSome(now, s, flying)
+		self:roll(now)
+		flying = flying + 1
+		self.flying = flying
+		self:hear(now, s, s.left + 1, flying)
+		self.flying = 0
+	end
+
+	function Cap:hear(now, s, left, flying)
+		local blind = s.reset < 0
+		local stop = now + s.reset
+		if blind then
+			stop = now + SECOND
+		end
+		local older = s.started < self.heard
+		if self.rolled and stop <= self.begun + min(SECOND, floor(self.window / 2)) or older and stop + SECOND < self.stop then
+			return
+		end
+		if s.started >= self.since then
+			self.low, self.lower, self.since = NEVER, self.low, now
+		end
+		self.low = min(self.low, left)
+		if older then
+			self.left = min(self.left, left - flying)
+			return
+		end
+		if self.said and left < self.left then
+			self.drift = self.drift + self.left - left
+		end
+		local least = min(self.low, self.lower) - flying
+		if least < self.left then
+			self.left, self.begun = least, now
+		end
+		local near = self.stop - stop
+		if not blind and self.stop > now and near > 0 and near < SECOND then
+			stop = self.stop
+		end
+		self.stop, self.blind, self.limit = stop, blind, s.limit
+		if self.limit == 0 then
+			self.limit = -1
+		end
+		if blind then
+			self.limit, self.window = 1, SECOND
+		elseif s.period > 0 then
+			self.window = s.period
+		else
+			self.window = max(self.window, s.reset)
+		end
+		self.pace = s.pace and not blind
+		self.heard, self.told, self.said, self.rolled = s.started, now, true, false
+		self:remember(stop)
+	end
+
+	function Cap:earliest(now, t, cost)
+		self:roll(now)
+		if self.limit >= 0 then
+			cost = min(cost, max(1, self.limit))
+		end
+		if self.left < cost then
+			t = max(t, self.stop)
+		end
+		if t >= self.stop or not self.pace or not self.started then
+			return t, false
+		elseif self.left == NEVER then
+			return max(t, self.last), false
+		end
+		return max(t, self.last + div(self.stop - self.last - 1, max(0, self.left) + 1) + 1), false
+	end
+
+	function Cap:take(t, cost)
+		self:roll(t)
+		if self.left ~= NEVER then
+			self.left = self.left - cost
+			self.started, self.last = true, t
+			self:remember(t)
+		end
+	end
+
+	function Cap:give(taken, cost)
+		if taken >= self.begun and self.left ~= NEVER then
+			self.left = self.left + cost
+		end
+	end
+
+	function Cap:remaining(now)
+		self:roll(now)
+		return self.left
+	end
+
+	function Cap:recovered(now) return now >= self.keep end
+
+	function Cap:ends() return self.keep end
+
+	return Cap
 end
-
-local function loadCap()
-	local c = {
-		name = str(), left = int(), limit = int(), stop = time(), window = int(), begun = time(), keep = time(), last = time(),
-		heard = time(), told = time(), low = int(), lower = int(), since = time(), drift = int(), flying = 0,
-		blind = bool(), rolled = bool(), pace = bool(), started = bool(), said = bool(),
-	}
-	if c.window <= 0 then
-		error(RAW)
-	end
-	return setmetatable(c, Cap)
-end
-
-function Cap:save()
-	return '\1\1' .. putText(self.name) .. putInt(self.left) .. putInt(self.limit) .. putTime(self.stop) .. putInt(self.window)
-		.. putTime(self.begun) .. putTime(self.keep) .. putTime(self.last) .. putTime(self.heard) .. putTime(self.told)
-		.. putInt(self.low) .. putInt(self.lower) .. putTime(self.since) .. putInt(self.drift)
-		.. putBool(self.blind) .. putBool(self.rolled) .. putBool(self.pace) .. putBool(self.started) .. putBool(self.said)
-end
-
-function Cap:remember(t)
-	if self.limit < 0 then
-		self.keep = self.stop
-		return
-	end
-	self.keep = max(self.keep, t + max(self.window, 60 * SECOND))
-end
-
-function Cap:roll(t)
-	if t < self.stop then
-		return
-	end
-	if self.blind then
-		self.left = max(self.left, 1)
-	elseif self.limit < 0 then
-		self.left = NEVER
-	else
-		self.left = self.limit - self.flying
-	end
-	self.said = false
-	if self.limit < 0 then
-		self.stop = NEVER
-		return
-	end
-	self.rolled, self.low, self.lower = not self.blind, NEVER, NEVER
-	self.begun = self.stop + (t - self.stop) - fmod(t - self.stop, self.window)
-	self.stop = self.begun + self.window
-	self.started = false
-end
-
--- hearOfSome takes in what was said, with flying units in flight by those who say it.
-function Cap:hearOfSome(now, s, flying)
-	self:roll(now)
-	flying = flying + 1
-	self.flying = flying
-	self:hear(now, s, s.left + 1, flying)
-	self.flying = 0
-end
-
-function Cap:hear(now, s, left, flying)
-	local blind = s.reset < 0
-	local stop = now + s.reset
-	if blind then
-		stop = now + SECOND
-	end
-	local older = s.started < self.heard
-	if self.rolled and stop <= self.begun + min(SECOND, floor(self.window / 2)) or older and stop + SECOND < self.stop then
-		return
-	end
-	if s.started >= self.since then
-		self.low, self.lower, self.since = NEVER, self.low, now
-	end
-	self.low = min(self.low, left)
-	if older then
-		self.left = min(self.left, left - flying)
-		return
-	end
-	if self.said and left < self.left then
-		self.drift = self.drift + self.left - left
-	end
-	local least = min(self.low, self.lower) - flying
-	if least < self.left then
-		self.left, self.begun = least, now
-	end
-	local near = self.stop - stop
-	if not blind and self.stop > now and near > 0 and near < SECOND then
-		stop = self.stop
-	end
-	self.stop, self.blind, self.limit = stop, blind, s.limit
-	if self.limit == 0 then
-		self.limit = -1
-	end
-	if blind then
-		self.limit, self.window = 1, SECOND
-	elseif s.period > 0 then
-		self.window = s.period
-	else
-		self.window = max(self.window, s.reset)
-	end
-	self.pace = s.pace and not blind
-	self.heard, self.told, self.said, self.rolled = s.started, now, true, false
-	self:remember(stop)
-end
-
-function Cap:earliest(now, t, cost)
-	self:roll(now)
-	if self.limit >= 0 then
-		cost = min(cost, max(1, self.limit))
-	end
-	if self.left < cost then
-		t = max(t, self.stop)
-	end
-	if t >= self.stop or not self.pace or not self.started then
-		return t, false
-	elseif self.left == NEVER then
-		return max(t, self.last), false
-	end
-	return max(t, self.last + div(self.stop - self.last - 1, max(0, self.left) + 1) + 1), false
-end
-
-function Cap:take(t, cost)
-	self:roll(t)
-	if self.left ~= NEVER then
-		self.left = self.left - cost
-		self.started, self.last = true, t
-		self:remember(t)
-	end
-end
-
-function Cap:give(taken, cost)
-	if taken >= self.begun and self.left ~= NEVER then
-		self.left = self.left + cost
-	end
-end
-
-function Cap:remaining(now)
-	self:roll(now)
-	return self.left
-end
-
-function Cap:recovered(now) return now >= self.keep end
-
-function Cap:ends() return self.keep end
 
 -- Rows.
 
@@ -1144,7 +1187,7 @@ local function parse(r)
 		bytes(27)
 		str() -- the zone
 		local l = limitOf(sub(text, from, at - 1))
-		r.st = setmetatable(laws[l.kind].load(l), laws[l.kind])
+		r.st = setmetatable(law(l.kind).load(l), law(l.kind))
 		if at ~= stop then
 			error(RAW)
 		end
@@ -1163,10 +1206,10 @@ local function parse(r)
 		if version ~= 1 then
 			error(RAW)
 		elseif kind == 0 then
-			h.pace = loadPace()
+			h.pace = law('pace').load()
 			h.st = h.pace
 		else
-			h.cap = loadCap()
+			h.cap = law('cap').load()
 			h.st = h.cap
 		end
 		if at ~= stop then
@@ -1233,11 +1276,16 @@ local function land(r)
 end
 
 local function encode(r)
-	local own = ''
+	local out, own = { '\1', '' }, 0
 	if r.st then
-		own = '\1' .. r.st.l.spec .. r.st:save()
+		out[3] = '\1' .. r.st.l.spec
+		r.st:save(out)
+		for i = 3, #out do
+			own = own + #out[i]
+		end
 	end
-	local out = { '\1', putText(own), putSize(#r.flights) }
+	out[2] = putSize(own)
+	out[#out + 1] = putSize(#r.flights)
 	for _, f in ipairs(r.flights) do
 		out[#out + 1] = f.id .. putTime(f.till) .. putInt(f.cost)
 	end
@@ -1260,9 +1308,11 @@ local function life(r)
 	end
 	if r.st then
 		local st = r.st
-		if #r.aside > 0 then
-			text, at = st:save(), 1
-			st = setmetatable(laws[st.l.kind].load(st.l), laws[st.l.kind])
+		if #r.aside > 0 then -- as if all of it were used
+			local out = {}
+			st:save(out)
+			text, at = concat(out), 1
+			st = setmetatable(law(st.l.kind).load(st.l), law(st.l.kind))
 			st.from, st.to = r.st.from, r.st.to
 			for _, a in ipairs(r.aside) do
 				stop = max(stop, a.at + HOLD)
@@ -1431,7 +1481,7 @@ end
 -- setAside sets aside what an OpTake wants besides, as far as there is room.
 local function setAside(op, all)
 	local n = op.more
-	if #op.needs == 0 then
+	if n <= 0 or #op.needs == 0 then
 		return 0
 	end
 	for _, h in ipairs(all) do
@@ -1626,8 +1676,7 @@ local function pause(op)
 	local i = indexOf(r.heard, function(h) return h.pace and h.only == op.only end)
 	local h = r.heard[i]
 	if not h then
-		h = { only = op.only, source = '', window = 0 }
-		h.pace = setmetatable({ n = 1, per = SECOND, stop = -NEVER, starts = 0, raised = -NEVER, step = 0 }, Pace)
+		h = { only = op.only, source = '', window = 0, pace = law('pace').new() }
 		h.st = h.pace
 		r.heard[#r.heard + 1] = h
 	end
@@ -1678,7 +1727,7 @@ local function learn(op)
 		if n >= MOST_HEARD then
 			return ''
 		end
-		h = { only = '', cap = newCap(op.name), window = op.window }
+		h = { only = '', cap = law('cap').new(op.name), window = op.window }
 		h.st = h.cap
 		r.heard[#r.heard + 1] = h
 	end

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/headway-go/headway/store"
+)
+
+// A shaky is a store that can be away.
+type shaky struct {
+	store.Memory
+	away atomic.Bool
+}
+
+// Do is store.Store's.
+func (s *shaky) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+	if s.away.Load() {
+		return nil, errors.New("no route to the store")
+	}
+	return s.Memory.Do(ctx, ops)
+}
