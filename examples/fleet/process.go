@@ -38,5 +38,5 @@ func (p *process) kill() {
 	p.end() // that it was killed is no news
 }
 
-// orphaned returns when the process that started this one has ended, or says so.
+// orphaned returns when the process that has started this one ends it, or has ended.
 func orphaned() { io.Copy(io.Discard, os.Stdin) }

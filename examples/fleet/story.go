@@ -120,7 +120,11 @@ func (f *fleet) turn(second int) (err error) {
 		fmt.Fprintf(f.out, "           the server is stopped: each process keeps to 1/%d of the limit\n", processes)
 	case againAt:
 		f.again = time.Now()
-		f.server, err = startServer(f.path, f.port)
+		server, err := startServer(f.path, f.port)
+		if err != nil {
+			return err
+		}
+		f.server = server
 		fmt.Fprintf(f.out, "           the server is started again, empty: the processes find out when they ask\n")
 	}
 	return err
