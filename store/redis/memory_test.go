@@ -26,7 +26,7 @@ func TestMemoryOfABudget(t *testing.T) {
 		{limiter.Limit{N: 100, Law: limiter.Calendar, Unit: limiter.Month}, 100, 160},
 		{limiter.Limit{N: 100, Per: time.Hour}, 1, 176},
 		{limiter.Limit{N: 100, Per: time.Hour}, 100, 1848},
-		{limiter.Limit{N: 10_000, Per: time.Hour}, 10_000, 172_112},
+		{limiter.Limit{N: 1000, Per: time.Hour}, 1000, 20_600},
 		{limiter.Limit{N: 100, Per: time.Hour, Strict: true}, 100, 2624},
 	} {
 		op := take(tc.limit)

@@ -248,3 +248,28 @@ func TestScriptDecidesAsTheLawsDo(t *testing.T) {
 		})
 	}
 }
+
+// Where a product is no double, a rounded one would be a nanosecond off.
+func TestLargeProductsAreExact(t *testing.T) {
+	now := time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	s, mem := open(t, connect(t, server.Start(t).Addr), clock), &store.Memory{Now: clock}
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 200 {
+		l := limiter.Limit{N: 1 + r.Int64N(1_000_000_000), Per: time.Hour + time.Duration(r.Int64N(int64(time.Hour))), Law: limiter.Bucket}
+		if i%2 == 1 {
+			l.Law = limiter.Sliding
+		}
+		op := take(l)
+		op.Group, op.Needs[0].Cost = strconv.Itoa(i), l.N
+		for range 3 {
+			got := do(t, s, op)[0]
+			want, err := mem.Do(context.Background(), []store.Op{op})
+			if err != nil || !reflect.DeepEqual(got, want[0]) {
+				t.Fatalf("%v: got\n%+v\nwant\n%+v, %v", l, got, want, err)
+			}
+			op.Needs[0].Cost = 1 + r.Int64N(l.N)
+			now = now.Add(time.Duration(r.Int64N(int64(l.Per))))
+		}
+	}
+}

@@ -21,6 +21,19 @@ import (
 type proxy struct {
 	addr  string
 	trips atomic.Int64
+
+	mu    sync.Mutex // guards conns
+	conns []net.Conn // of clients
+}
+
+// cut ends all connections; clients may make others.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.conns = nil
 }
 
 func newProxy(t *testing.T, to string) *proxy {
@@ -41,6 +54,9 @@ func newProxy(t *testing.T, to string) *proxy {
 				client.Close()
 				return
 			}
+			p.mu.Lock()
+			p.conns = append(p.conns, client)
+			p.mu.Unlock()
 			answered := new(atomic.Bool)
 			answered.Store(true)
 			all.Go(func() { p.pass(srv, client, func() { p.count(answered) }) })
@@ -49,6 +65,7 @@ func newProxy(t *testing.T, to string) *proxy {
 	})
 	t.Cleanup(func() {
 		l.Close()
+		p.cut()
 		all.Wait()
 	})
 	return p

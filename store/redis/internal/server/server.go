@@ -45,7 +45,7 @@ func (s *Server) Restart(t testing.TB) {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatalf("%v; install redis-server", err)
 	}
-	await(t, "the server does not answer", func() bool {
+	Await(t, "the server does not answer", func() bool {
 		out, _ := exec.Command("redis-cli", "-p", port, "ping").CombinedOutput()
 		return bytes.Contains(out, []byte("PONG")) || bytes.Contains(out, []byte("NOAUTH"))
 	})
@@ -88,7 +88,7 @@ func Cluster(t testing.TB, replicas int) []*Server {
 	}
 	nodes[0].CLI(t, append(args, "--cluster-yes", "--cluster-replicas", strconv.Itoa(replicas))...)
 	for _, s := range nodes {
-		await(t, "the cluster does not come together", func() bool {
+		Await(t, "the cluster does not come together", func() bool {
 			if !strings.Contains(s.CLI(t, "cluster", "info"), "cluster_state:ok") {
 				return false
 			}
@@ -137,8 +137,8 @@ func addr(t testing.TB) string {
 	return ""
 }
 
-// await waits until something is so.
-func await(t testing.TB, what string, is func() bool) {
+// Await waits up to 10 s until something is so.
+func Await(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for range 400 {
 		if is() {
