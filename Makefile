@@ -23,11 +23,11 @@ NESTED := $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*' -pri
 # little there: the tests of these are run once more without it.
 ALLOC = $(shell grep -rl --include='*_test.go' '^func Test.*Alloc' . | xargs -rn1 dirname | sort -u)
 
-.PHONY: all test browser lint mutate fuzz bench
+.PHONY: all test browser redis lint mutate fuzz bench
 
 all: lint test
 
-test: browser
+test: browser redis
 	$(GO) test -race ./...
 	$(if $(ALLOC),$(GO) test -run Alloc $(ALLOC))
 	$(GO) test -run 'S32|S43|S44' . ./limiter
@@ -39,6 +39,13 @@ browser:
 	@command -v "$${CHROMIUM:-chromium}" >/dev/null || { \
 		apt-get update; \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core; \
+	}
+
+# store/redis and the fleet are tested over real servers: Debian's.
+redis:
+	@command -v redis-server >/dev/null && command -v redis-cli >/dev/null || { \
+		apt-get update; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-server; \
 	}
 
 lint: staticcheck := $(CURDIR)/.bin/staticcheck

@@ -21,6 +21,7 @@ var (
 		"S8":                                  TestS8_CanceledBetweenGrantAndSend,
 		"S9":                                  TestS9_ManyWaiting,
 		"S10":                                 TestS10_RaisedLimit,
+		"S10_Fleet":                           TestS10_Fleet,
 		"S11":                                 TestS11_RemovedLimit,
 		"S11_more":                            TestS11_OtherReasonsStay,
 		"S12":                                 TestS12_KeyError,

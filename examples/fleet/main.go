@@ -1,0 +1,40 @@
+// Fleet shows four processes that share one limit by a Redis or Valkey server, all
+// of which want far more than it allows. It starts the server and the processes
+// itself, and prints once a second what arrives at a service that enforces the limit
+// by its own clock. Then one process is killed, and the server is away for a while.
+// Its status is 0 only when the limit held while the server was there, and when no
+// process took more than its share while it was not.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+}
+
+// run tells the story, or is one of the processes in it.
+func run(args []string) error {
+	switch {
+	case len(args) == 0:
+		return tell(os.Stdout)
+	case len(args) == 3 && args[0] == "work":
+		signal.Ignore(os.Interrupt) // the parent's end is ours
+		return work(args[1], args[2])
+	case len(args) == 3 && args[0] == "keep":
+		signal.Ignore(os.Interrupt)
+		port, err := strconv.Atoi(args[2])
+		if err != nil {
+			return err
+		}
+		return keep(args[1], port)
+	}
+	return fmt.Errorf("unknown arguments %q: want none", args)
+}
