@@ -38,7 +38,7 @@ type role struct {
 	run    func(j job, t *headway.Transport, stop <-chan struct{}) (report any, err error)
 }
 
-var roles = map[string]role{"herd": herd, "strict": strictHolder, "leased": leasedHolder}
+var roles = map[string]role{"herd": herd, "load": load, "strict": strictHolder, "leased": leasedHolder}
 
 const jobEnv = "HEADWAY_TEST_JOB"
 
@@ -66,7 +66,7 @@ func (j job) open() (t *headway.Transport, clean func(), err error) {
 	}
 	policy := roles[j.Role].policy
 	policy.Name, policy.Hosts = j.Role, []string{"*"}
-	cfg := headway.Config{Secret: []byte("of the test"), Policies: []headway.Policy{policy}}
+	cfg := headway.Config{Secret: []byte("of the test"), Policies: []headway.Policy{policy}, Observer: headway.ObserverFunc(watch)}
 	if cfg.Store, err = redis.New(context.Background(), redis.Config{Client: client, Prefix: j.Prefix}); err == nil {
 		t, err = headway.NewTransport(&http.Transport{MaxIdleConnsPerHost: 1000}, cfg)
 	}
