@@ -39,7 +39,7 @@ func TestManyStartsInSlices(t *testing.T) {
 	}
 	own := law.Encode(nil, spec, w)
 	row := binary.BigEndian.AppendUint32([]byte{1}, uint32(len(own)))
-	row = append(append(row, own...), make([]byte, 8)...) // nothing in flight, nothing heard
+	row = append(append(row, own...), make([]byte, 12)...) // nothing in flight, set aside or heard
 	mem := &oneRow{row}
 
 	client := connect(t, server.Start(t).Addr)
