@@ -193,6 +193,24 @@ func TestC87_NobodyIsStuckInLine(t *testing.T) {
 	})
 }
 
+// Who stands in line while the store is away stays there, at this process's share,
+// when it is back; those who come then ask it.
+func TestC87_TheLineOfTheShareGoesOn(t *testing.T) {
+	disk := &shaky{}
+	p := limits(limiter.Limit{N: 4, Per: 10 * time.Second})
+	p[0].StoreShare = 0.5
+	playConfig(t, overStore(disk, nil, p), func(s *scene) {
+		disk.set(func(d *shaky) { d.err = errGone })
+		s.sendAll(ask{}, "A", "B", "C", "D")
+		s.until(time.Second)
+		disk.set(func(d *shaky) { d.err = nil })
+		s.send("E", ask{}) // finds out
+		s.until(2 * time.Second)
+		s.sendAll(ask{}, "F", "G", "H", "I", "J")
+		s.wantStarts("A@0s B@0s F@2s G@2s H@2s I@2s C@10s D@10s J@12s E@20s")
+	})
+}
+
 // What a store grants too late goes back.
 func TestC87_LateGrantsGoBack(t *testing.T) {
 	disk := &shaky{}

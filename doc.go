@@ -78,10 +78,12 @@
 // and a request that has a wait budget is refused when that is over. What a server
 // announces is only lowered until its reset. Config.MaxHosts bounds what is
 // remembered for Snapshot, not the store. A rule that is removed keeps its past in
-// the store, as long as that counts. Policy.StoreDown says what becomes of requests
-// while the store is away. Breakers stay each process's own, and who is due passes
-// them when the store has granted its start. Policy.StoreLease takes starts several
-// at a time. A Trace knows of another process's pause from when the store was asked.
+// the store, as long as that counts. While processes differ in a limit, each puts the
+// budget under its own, and what all have started counts under each. Policy.StoreDown
+// says what becomes of requests while the store is away. Breakers stay each process's
+// own, and who is due passes them when the store has granted its start.
+// Policy.StoreLease takes starts several at a time. A Trace knows of another
+// process's pause from when the store was asked.
 //
 // # Words
 //

@@ -233,9 +233,10 @@ type StoreDown uint8
 const (
 	// StoreDownLocal keeps requests under the policy's limits in this process's
 	// memory, each at StoreShare of its N. What it started then, the store does not
-	// learn of when it is back. So from the moment when the store goes until one
-	// period after it is back, a limit may be exceeded by what the processes start
-	// so: StoreShare of it each, per period.
+	// learn of when it is back, and who stands in line by then stays there. So from
+	// the moment when the store goes until one period after the last of those has
+	// started, a limit may be exceeded by what the processes start so: StoreShare of
+	// it each, per period.
 	StoreDownLocal StoreDown = iota
 	// StoreDownRefuse refuses them, with limiter.ReasonStore.
 	StoreDownRefuse
