@@ -55,6 +55,7 @@ func main() {
 	one := flag.String("alone", "", "measure one \"`row | subject`\" once, and print the bare numbers")
 	profile := flag.String("cpuprofile", "", "with -alone: write a profile to this `file`")
 	flag.Parse()
+	defer stopServer()
 	rows := allRows()
 	if *one != "" {
 		alone(o, rows, *one, *profile)

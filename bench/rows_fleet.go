@@ -18,7 +18,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-var lifeline io.Closer // the server lives as long as it is open
+var lifeline io.Closer // the server lives as long as it is open; nil: there is none
+
+// stopServer ends the server, if one was started.
+func stopServer() {
+	if lifeline != nil {
+		lifeline.Close()
+	}
+}
 
 // redisServer starts one redis-server for all rows, on a free port of the loopback, and
 // returns its address. It ends with this process.

@@ -82,7 +82,7 @@ func Cluster(t testing.TB, replicas int) []*Server {
 	var nodes []*Server
 	args := []string{"--cluster", "create"}
 	for range 3 * (1 + replicas) {
-		s := Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-config-file", "nodes.conf")
+		s := Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-config-file", "nodes.conf", "--repl-diskless-sync-delay", "0")
 		nodes = append(nodes, s)
 		args = append(args, s.Addr)
 	}
@@ -91,6 +91,9 @@ func Cluster(t testing.TB, replicas int) []*Server {
 		Await(t, "the cluster does not come together", func() bool {
 			if !strings.Contains(s.CLI(t, "cluster", "info"), "cluster_state:ok") {
 				return false
+			}
+			if strings.Contains(s.CLI(t, "info", "replication"), "master_link_status:down") {
+				return false // it could not take over
 			}
 			known := s.CLI(t, "cluster", "nodes")
 			return strings.Count(known, "connected") == len(nodes) && strings.Count(known, "slave") == 3*replicas

@@ -1,0 +1,274 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store/redis/internal/server"
+)
+
+const (
+	loadLimit   = 40
+	loadShare   = 0.25
+	loadSize    = 2 // processes
+	loadCallers = 8 // of each
+
+	clientRoutines = 20 // more than a client needs for all of its connections
+)
+
+// A request is what a process has seen of one.
+type request struct {
+	ID      string
+	Budget  time.Duration
+	Took    time.Duration
+	Starts  int
+	Away    bool // the store does not count it
+	Refused bool
+	Err     string // any other
+}
+
+// A loadReport is what a process has seen.
+type loadReport struct {
+	Requests []request
+	Down, Up int64 // how often
+	Idle     int   // goroutines before the load,
+	Most     int   // under it,
+	Left     int   // and after it
+}
+
+type requestKey struct{}
+
+var down, up atomic.Int64
+
+// watch is the observer.
+func watch(ctx context.Context, e headway.Event) {
+	switch e.Kind {
+	case headway.EventStart:
+		if r, ok := ctx.Value(requestKey{}).(*request); ok { // it belongs to this goroutine
+			r.Starts++
+			r.Away = e.Away
+		}
+	case headway.EventStoreDown:
+		down.Add(1)
+	case headway.EventStoreUp:
+		up.Add(1)
+	}
+}
+
+// A load is more than the limit, by callers who wait for so long at most.
+var load = role{
+	headway.Policy{StoreShare: loadShare, Limits: []limiter.Limit{{N: loadLimit, Per: time.Second, Strict: true}}},
+	func(j job, t *headway.Transport, stop <-chan struct{}) (any, error) {
+		client := &http.Client{Transport: t}
+		report := loadReport{Idle: runtime.NumGoroutine()}
+		var mu sync.Mutex // guards report
+		var all sync.WaitGroup
+		for i := range loadCallers {
+			budget := []time.Duration{100 * time.Millisecond, time.Second, 2 * time.Second}[i%3]
+			all.Go(func() {
+				for n := 0; ; n++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					r := request{ID: fmt.Sprintf("%s/%d/%d", j.Name, i, n), Budget: budget}
+					ctx := headway.WithCall(context.WithValue(context.Background(), requestKey{}, &r), headway.Call{MaxWait: budget})
+					began := time.Now()
+					err := j.send(ctx, client, r.ID)
+					r.Took = time.Since(began)
+					if refused := (*headway.ThrottledError)(nil); errors.As(err, &refused) {
+						r.Refused = true
+					} else if err != nil {
+						r.Err = err.Error()
+					}
+					mu.Lock()
+					report.Requests = append(report.Requests, r)
+					report.Most = max(report.Most, runtime.NumGoroutine())
+					mu.Unlock()
+					if err != nil {
+						<-time.After(20 * time.Millisecond)
+					}
+				}
+			})
+		}
+		all.Wait()
+		t.CloseIdleConnections()
+		for range 100 { // until what nobody waits for has ended, too
+			report.Left = runtime.NumGoroutine()
+			if report.Left <= report.Idle+clientRoutines {
+				break
+			}
+			<-time.After(20 * time.Millisecond)
+		}
+		report.Down, report.Up = down.Load(), up.Load()
+		return report, nil
+	},
+}
+
+// A cut is what happens to the store under load.
+type cut struct {
+	nodes   func(t *testing.T) []*server.Server
+	cut     func(t *testing.T, nodes []*server.Server)
+	mend    func(t *testing.T, nodes []*server.Server)
+	away    time.Duration // between them
+	then    time.Duration // until it counts as there again
+	forgets bool          // what was used before
+}
+
+// The store goes away under load, and comes back. Every request ends with an answer
+// or a refusal, in time; what the store counts keeps the limit, what it does not
+// count keeps each process's share of it, and says so; and when the store is back,
+// that is noticed.
+func TestCutInTheMiddle(t *testing.T) {
+	t.Parallel()
+	one := func(t *testing.T) []*server.Server { return []*server.Server{server.Start(t)} }
+	for name, c := range map[string]cut{
+		"stopped, and started empty": {
+			nodes: one,
+			cut:   func(t *testing.T, nodes []*server.Server) { nodes[0].CLI(t, "shutdown", "nosave"); nodes[0].Kill() },
+			mend:  func(t *testing.T, nodes []*server.Server) { nodes[0].Restart(t) },
+			away:  3 * time.Second, then: 5 * time.Second, forgets: true,
+		},
+		"frozen": {
+			nodes: one,
+			cut:   func(t *testing.T, nodes []*server.Server) { nodes[0].Signal(t, syscall.SIGSTOP) },
+			mend:  func(t *testing.T, nodes []*server.Server) { nodes[0].Signal(t, syscall.SIGCONT) },
+			away:  5 * time.Second, then: 5 * time.Second,
+		},
+		"failed over": {
+			nodes: func(t *testing.T) []*server.Server { return server.Cluster(t, 1) },
+			cut:   func(t *testing.T, nodes []*server.Server) { master(t, nodes, "cut:").Kill() },
+			mend:  func(*testing.T, []*server.Server) {},
+			away:  2 * time.Second, then: 6 * time.Second, forgets: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t)
+		})
+	}
+}
+
+// master returns the node that has the keys with a prefix.
+func master(t *testing.T, nodes []*server.Server, prefix string) *server.Server {
+	for _, n := range nodes {
+		if strings.HasPrefix(n.CLI(t, "role"), "master") && n.CLI(t, "keys", prefix+"*") != "" {
+			return n
+		}
+	}
+	t.Fatal("no node has the budgets")
+	return nil
+}
+
+func (c cut) run(t *testing.T) {
+	s := serve(t, nil)
+	nodes := c.nodes(t)
+	var all []*process
+	for i := range loadSize {
+		all = append(all, job{Role: "load", Name: fmt.Sprint(i), Addrs: server.Addrs(nodes), Prefix: "cut:", URL: s.URL}.start(t))
+	}
+	for _, p := range all {
+		p.begin(t)
+	}
+	<-time.After(2 * time.Second)
+	gone := time.Now()
+	c.cut(t, nodes)
+	<-time.After(c.away)
+	back := time.Now()
+	c.mend(t, nodes)
+	<-time.After(c.then + 2*time.Second)
+	end := time.Now()
+	for _, p := range all {
+		p.in.Close()
+	}
+	byID := map[string]request{}
+	for i, p := range all {
+		var r loadReport
+		p.end(t, &r)
+		for _, q := range r.Requests {
+			byID[q.ID] = q
+		}
+		r.check(t, i)
+	}
+
+	arrivals := s.arrivals()
+	started := 0
+	for _, r := range byID {
+		started += r.Starts
+	}
+	if started != len(arrivals) {
+		t.Errorf("%d starts were told, and %d have arrived", started, len(arrivals))
+	}
+	away := func(a arrival) bool { return byID[a.id].Away }
+	counted := only(arrivals, func(a arrival) bool { return !away(a) })
+	most := loadLimit + loadSize*int(loadLimit*loadShare)
+	if c.forgets { // two stores, as it were
+		border := gone.Add(time.Second)
+		atMost(t, "counted before it went", loadLimit, only(counted, func(a arrival) bool { return a.at.Before(border) }))
+		atMost(t, "counted once it was back", loadLimit, only(counted, func(a arrival) bool { return !a.at.Before(border) }))
+		most += loadLimit
+	} else {
+		atMost(t, "counted", loadLimit, counted)
+	}
+	for i := range loadSize {
+		atMost(t, fmt.Sprintf("not counted, of process %d", i), loadLimit*loadShare,
+			only(arrivals, func(a arrival) bool { return away(a) && a.from == fmt.Sprint(i) }))
+	}
+	atMost(t, "all", most, arrivals)
+	for _, a := range counted {
+		if since := a.at.Sub(gone); since > 2500*time.Millisecond && a.at.Before(back) {
+			t.Errorf("after %v without a store a start is said to be counted by it", since)
+			break
+		}
+	}
+	between := func(from, to time.Time) (n, uncounted int) {
+		some := only(arrivals, func(a arrival) bool { return a.at.After(from) && a.at.Before(to) })
+		return len(some), len(only(some, away))
+	}
+	_, without := between(gone, end)
+	n, late := between(end.Add(-2*time.Second), end)
+	if without == 0 || late > 0 || n < loadLimit {
+		t.Errorf("%d starts without the store; in the last two seconds %d of %d; want some, and 0 of nearly %d", without, late, n, 2*loadLimit)
+	}
+	t.Logf("%d starts, %d without the store, %d in the last 2 s", len(arrivals), without, n)
+}
+
+// check checks what a process has seen.
+func (r *loadReport) check(t *testing.T, i int) {
+	const slack = 500 * time.Millisecond // of the machine
+	var longest time.Duration
+	slow := 0
+	for _, q := range r.Requests {
+		over := q.Took - q.Budget
+		if longest = max(longest, over); over > time.Second {
+			slow++
+		}
+		if q.Err != "" || q.Refused != (q.Starts == 0) || q.Starts > 1 || over > 2*time.Second+slack {
+			t.Errorf("a request of at most %v took %v, with %d starts, refused: %v, error: %s", q.Budget, q.Took, q.Starts, q.Refused, q.Err)
+		}
+	}
+	if r.Down == 0 || r.Up == 0 {
+		t.Errorf("process %d has heard %d times that the store is away, and %d times that it is back", i, r.Down, r.Up)
+	}
+	if slow > loadCallers {
+		t.Errorf("process %d: %d requests have waited for the store in vain, want one of each caller at most", i, slow)
+	}
+	// Callers, and what net/http needs for each.
+	if most := r.Idle + 3*loadCallers + clientRoutines; r.Most > most || r.Left > r.Idle+clientRoutines {
+		t.Errorf("process %d had %d goroutines, %d under load and %d after it", i, r.Idle, r.Most, r.Left)
+	}
+	t.Logf("process %d: %d requests, the longest %v over its budget; down %d, up %d; goroutines %d, %d, %d",
+		i, len(r.Requests), longest, r.Down, r.Up, r.Idle, r.Most, r.Left)
+}

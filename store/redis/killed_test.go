@@ -1,0 +1,158 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
+	"github.com/headway-go/headway/store/redis/internal/server"
+)
+
+const (
+	strictLimit = 10
+	strictHeld  = 6
+
+	leasedLimit = 20
+	leasedPer   = 6 * time.Second
+	leasedSize  = 10
+)
+
+var strictHolder = role{
+	headway.Policy{
+		StoreDown: headway.StoreDownRefuse,
+		Limits:    []limiter.Limit{{N: strictLimit, Per: time.Second, Strict: true}},
+	},
+	hold(strictHeld),
+}
+
+var leasedHolder = role{
+	headway.Policy{
+		StoreDown: headway.StoreDownRefuse, StoreLease: leasedSize,
+		Rules: []headway.Rule{{Name: "leased", Limit: limiter.Limit{N: leasedLimit, Per: leasedPer}}},
+	},
+	hold(1),
+}
+
+// hold returns what sends n requests, and then does nothing.
+func hold(n int) func(job, *headway.Transport, <-chan struct{}) (any, error) {
+	return func(j job, t *headway.Transport, stop <-chan struct{}) (any, error) {
+		for range n {
+			go j.send(context.Background(), &http.Client{Transport: t}, "")
+		}
+		<-stop
+		return nil, errors.New("it was not killed")
+	}
+}
+
+// holder has a process of a role send n requests, which are not answered, and kills
+// it. It returns between which instants it has sent them.
+func holder(t *testing.T, j job, s *service, n int) (from, to time.Time) {
+	t.Helper()
+	j.Name = "holder"
+	p := j.start(t)
+	from = time.Now()
+	p.begin(t)
+	for len(s.arrivals()) < n {
+		if time.Since(from) > 10*time.Second {
+			t.Fatalf("%d of %d requests have arrived", len(s.arrivals()), n)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	p.kill()
+	return from, s.arrivals()[n-1].at
+}
+
+// holdsOn keeps the holder's requests without an answer.
+func holdsOn(_ http.ResponseWriter, req *http.Request) {
+	if req.Header.Get("From") == "holder" {
+		<-req.Context().Done()
+	}
+}
+
+// What a killed process has in flight or set aside nobody else gets, until the
+// stated time is over; and then they get it.
+func TestKilledWhileHolding(t *testing.T) {
+	t.Parallel()
+	// What is in flight comes back a period after its lease.
+	t.Run("strict", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, holdsOn)
+		j := job{Role: "strict", Name: "other", Addrs: []string{server.Start(t).Addr}, Prefix: "strict:", URL: s.URL}
+		tr, clean, err := j.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer clean()
+		from, to := holder(t, j, s, strictHeld)
+		back := store.Lease + time.Second
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Until(to.Add(back+4*time.Second)), cancel)
+		var all sync.WaitGroup
+		for range 2 * strictLimit {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if err := j.send(ctx, &http.Client{Transport: tr}, ""); err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		others := only(s.arrivals(), func(a arrival) bool { return a.from == "other" })
+		held := only(others, func(a arrival) bool { return a.at.Before(from.Add(back)) })
+		atMost(t, "while some are held", strictLimit-strictHeld, held)
+		if want := (strictLimit - strictHeld) * 25; len(held) < want {
+			t.Errorf("%d arrivals in the lease, want at least %d", len(held), want)
+		}
+		atMost(t, "all", strictLimit, others)
+		after := only(others, func(a arrival) bool { return a.at.After(to.Add(back + time.Second)) })
+		if len(after) < 2*strictLimit { // two whole periods of the three
+			t.Errorf("%d arrivals in 3 s after the lease, want at least %d", len(after), 2*strictLimit)
+		}
+		t.Logf("%d arrivals in %v, %d in 3 s after it", len(held), back, len(after))
+	})
+	// What is set aside counts as used at the last instant at which it may be.
+	t.Run("leased", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, holdsOn)
+		j := job{Role: "leased", Name: "other", Addrs: []string{server.Start(t).Addr}, Prefix: "leased:", URL: s.URL}
+		tr, clean, err := j.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer clean()
+		from, to := holder(t, j, s, 1)
+		q, err := tr.Quota(s.Listener.Addr().String(), "leased", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		taken := 0
+		for q.Wait(headway.WithCall(ctx, headway.Call{MaxWait: headway.NoWait}), 1) == nil {
+			taken++
+		}
+		last := time.Now()
+		if taken != leasedLimit-leasedSize {
+			t.Errorf("%d have started beside a lease of %d, of %d", taken, leasedSize, leasedLimit)
+		}
+		if err := q.Wait(ctx, leasedLimit); err != nil {
+			t.Fatal(err)
+		}
+		back := store.Use + leasedPer
+		latest := to.Add(back)
+		if own := last.Add(leasedPer); own.After(latest) {
+			latest = own
+		}
+		if now := time.Now(); now.Before(from.Add(back)) || now.After(latest.Add(time.Second)) {
+			t.Errorf("all came back after %v, want %v", now.Sub(from), back)
+		}
+	})
+}
