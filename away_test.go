@@ -21,6 +21,7 @@ type shaky struct {
 	mu    sync.Mutex // guards following fields
 	err   error
 	hangs bool
+	loses bool // its answers do not come back
 	calls int
 	out   int // calls that have not returned
 	most  int // of them at one time
@@ -33,7 +34,7 @@ func (s *shaky) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) 
 	s.calls++
 	s.out++
 	s.most = max(s.most, s.out)
-	err, hangs, deaf, free := s.err, s.hangs, s.deaf, s.free
+	err, hangs, deaf, free, loses := s.err, s.hangs, s.deaf, s.free, s.loses
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -43,6 +44,9 @@ func (s *shaky) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) 
 	switch {
 	case err != nil:
 		return nil, err
+	case loses:
+		s.Memory.Do(ctx, ops)
+		return nil, errGone
 	case hangs && deaf: // it heeds no context
 		<-free
 		return s.Memory.Do(context.Background(), ops)
@@ -469,4 +473,42 @@ func TestC87_GivesUpWhileItHangs(t *testing.T) {
 			s.Errorf("A: got %v after %v, want %v after 1s", a.err, a.after, context.Canceled)
 		}
 	})
+}
+
+// What the store could not be told it hears when it is back: of answers, so that
+// strict units come back one period later, and of starts that it may have granted
+// without anybody hearing of it.
+func TestC87_WhatTheStoreHasMissed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first  string // the request before, and when it starts
+		breaks func(*shaky)
+		starts string
+	}{
+		"an answer": {"A/3s", func(d *shaky) { d.err = errGone }, "A/3s@0s C@15s"},
+		"a grant":   {"", func(d *shaky) { d.loses = true }, "C@6s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := &shaky{}
+			p := limits(limiter.Limit{N: 1, Per: 10 * time.Second, Strict: true})
+			p[0].StoreDown = headway.StoreDownRefuse
+			playConfig(t, overStore(disk, nil, p), func(s *scene) {
+				s.base.answer = script
+				if tc.first != "" {
+					s.send(tc.first, ask{})
+				}
+				s.until(time.Second)
+				disk.set(tc.breaks)
+				if lost := s.send("lost", ask{}); tc.first == "" && lost.err == nil {
+					s.Error("a request has started without the store")
+				}
+				s.until(4 * time.Second)
+				disk.set(func(d *shaky) { d.err, d.loses = nil, false })
+				s.until(5 * time.Second)
+				s.send("B", ask{}) // finds out that it is back
+				s.until(6 * time.Second)
+				s.send("C", ask{})
+				s.wantStarts(tc.starts)
+			})
+		})
+	}
 }

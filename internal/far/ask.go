@@ -50,7 +50,7 @@ func (l *Line) run() {
 			results, err = l.client.ask(b.ops)
 			late.Stop()
 			if err != nil {
-				l.client.failed(err)
+				l.client.failed(err, b.ops)
 			}
 		}
 		l.mu.Lock()
@@ -75,7 +75,7 @@ func (l *Line) abandon(number uint64, b batch) {
 	if l.batch != number || !l.running {
 		return
 	}
-	l.client.failed(errLate)
+	l.client.failed(errLate, b.ops)
 	l.batch++
 	l.running = false
 	l.fail(b, errLate)
@@ -253,9 +253,12 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 		l.span = min(most, 4*max(leastSpan, l.span))
 	}
 	for _, w := range b.takes {
-		if c := w.class; refused[c] {
-			c.width = least
-		} else {
+		switch c := w.class; {
+		case refused[c]:
+			c.width, c.short = least, true
+		case c.short: // others want what there is, too
+			c.width = min(most, c.width+1)
+		default:
 			c.width = min(most, 4*c.width)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,31 @@ type Client struct {
 	probing bool
 	probeAt time.Time     // no question before
 	backoff time.Duration // from one to the next
+	group   string        // what the question is about: what could not be asked
+	missed  []store.Op    // what the store has to hear when it is back
+}
+
+// mostMissed bounds missed. What is not in it the store finds out by its leases.
+const mostMissed = 4096
+
+// miss keeps an operation for when the store is back.
+func (c *Client) miss(op store.Op) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.missed = append(c.missed, op)
+	if n := len(c.missed) - mostMissed; n > 0 {
+		c.missed = c.missed[n:]
+	}
+}
+
+// missTakes keeps what gives back the flights that ops may have begun: nobody knows
+// whether the store has done them.
+func (c *Client) missTakes(ops []store.Op) {
+	for i := range ops {
+		if op := &ops[i]; op.Kind == store.OpTake && slices.ContainsFunc(op.Needs, func(n store.Need) bool { return n.Limit.Strict }) {
+			c.miss(store.Op{Kind: store.OpGive, Group: op.Group, ID: op.ID, Needs: op.Needs})
+		}
+	}
 }
 
 // The time between questions doubles from least to most.
@@ -60,8 +86,19 @@ func (c *Client) Away() error {
 	return c.away
 }
 
+// probe asks what could not be asked, so that it comes to the same server, and
+// tells what was missed.
 func (c *Client) probe() {
-	_, err := c.ask(nil)
+	c.mu.Lock()
+	ops := append([]store.Op{{Kind: store.OpRead, Group: c.group, Ears: []string{"probe"}}}, c.missed...)
+	c.missed = nil
+	c.mu.Unlock()
+	_, err := c.ask(ops)
+	if err != nil {
+		for _, op := range ops[1:] {
+			c.miss(op)
+		}
+	}
 	c.mu.Lock()
 	c.probing = false
 	if err == nil {
@@ -95,13 +132,15 @@ func (c *Client) News() []error {
 	return news
 }
 
-// failed notes that the store is away.
-func (c *Client) failed(err error) {
+// failed notes that the store is away: it could not be asked ops.
+func (c *Client) failed(err error, ops []store.Op) {
+	c.missTakes(ops)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.away != nil {
 		return
 	}
+	c.group = ops[0].Group
 	c.away, c.backoff = err, leastBackoff
 	c.probeAt = time.Now().Add(c.backoff)
 	c.toldLocked(err)

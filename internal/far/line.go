@@ -114,6 +114,7 @@ type class struct {
 	queue list.List // of *waiter
 	due   time.Time // the store is not asked before; zero: now
 	width int       // how many ask at once
+	short bool      // it has been refused
 }
 
 // An errand is an operation for somebody outside the line.
@@ -475,7 +476,8 @@ func (l *Line) Answered(g *Grant) store.Instant {
 	op := store.Op{Kind: store.OpAnswer, Group: l.group, ID: g.take.ID, Needs: g.take.Needs}
 	res, err := l.Do(op, false, false)
 	if err != nil {
-		return g.At // its lease ends by itself
+		l.client.miss(op)
+		return g.At
 	}
 	return res.At
 }
