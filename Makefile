@@ -1,6 +1,6 @@
 # make test      every test, under the race detector, and the examples
 # make lint      gofmt, go mod tidy, go vet, staticcheck
-# make mutate    break every promise on purpose: its tests must notice; ONLY=NAME for one, PART=0/3 for a third
+# make mutate    break every promise on purpose: its tests must notice; ONLY=NAME for one, PART=0/5 for a fifth
 # make fuzz      every fuzz target for FUZZTIME
 # make bench     ours and the peers side by side; ROWS=REGEXP for some rows
 # make bench BENCH=REGEXP   benchmarks, COUNT times, for benchstat
