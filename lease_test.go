@@ -144,3 +144,25 @@ func TestS1_OverLeases(t *testing.T) {
 		})
 	}
 }
+
+// What was set aside for one unit each is no start of a request that costs more, and
+// nothing that may be corrected.
+func TestStoreLeaseIsForItsCost(t *testing.T) {
+	disk := &shaky{}
+	playConfig(t, leased(disk, 5, limiter.PerMinute(100)), func(s *scene) {
+		q, err := s.Quota("api.test", "100/1m", "")
+		if err != nil {
+			s.Fatal(err)
+		}
+		for _, n := range []int64{1, 7, 1} {
+			if err := q.Wait(s.Context(), n); err != nil {
+				s.Error(err)
+			}
+		}
+		s.wantOK(s.send("A", cost(9)))
+		s.until(2 * time.Second) // what is aside has gone back
+		if got := q.Remaining(); got != 100-18 {
+			s.Errorf("%d are left, want %d", got, 100-18)
+		}
+	})
+}

@@ -23,8 +23,7 @@ type aside struct {
 	used      int64
 	last      store.Instant // no earlier than the last of them
 	remaining []int64       // under each need, but for what is set aside
-	timer     *time.Timer
-	over      bool // it has gone back
+	over      bool          // it has gone back
 }
 
 // mayLease reports whether requests like a may start with what is set aside.
@@ -35,6 +34,19 @@ func mayLease(a *Ask, s *Setting) bool {
 	for _, n := range a.Needs {
 		limit, ok := s.Limits(n.Place)
 		if !ok || limit.Strict || limit.Law == limiter.Spaced {
+			return false
+		}
+	}
+	return true
+}
+
+// fits reports whether a request of its class can start with p.
+func (p *aside) fits(a *Ask) bool {
+	if a.Exact {
+		return false
+	}
+	for i, n := range a.Needs {
+		if n.Cost != p.op.Needs[i].Cost {
 			return false
 		}
 	}
@@ -69,7 +81,7 @@ func (l *Line) keepAside(w *waiter, op *store.Op, res *store.Result, sent time.T
 		l.asides = map[string]*aside{}
 	}
 	l.asides[s.class] = s
-	s.timer = time.AfterFunc(store.Use-time.Since(sent), func() {
+	time.AfterFunc(store.Use-time.Since(sent), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.giveAside(s)
@@ -107,7 +119,7 @@ func (l *Line) startAside(a *Ask, s *Setting) *Grant {
 	key := l.classKey(a, s)
 	now := time.Now()
 	p := l.asides[key]
-	if p == nil || l.classes[key] != nil || l.blocked(a, s) || now.Sub(p.sent) >= store.Use {
+	if p == nil || !p.fits(a) || l.classes[key] != nil || l.blocked(a, s) || now.Sub(p.sent) >= store.Use {
 		return nil
 	}
 	var pass line.Pass
@@ -155,7 +167,7 @@ func (l *Line) startInLine(s *Setting, now time.Time) {
 			w := c.queue.Front().Value.(*waiter)
 			a := w.ask
 			var pass line.Pass
-			if l.blocked(a, s) {
+			if !p.fits(a) || l.blocked(a, s) {
 				break
 			}
 			if a.Gate != nil {
