@@ -14,7 +14,7 @@ const live = `document.getElementById("state").textContent === "live"`
 // TestPageInABrowser looks at the page as people do: wide, on a phone, in the
 // dark, without scripts.
 func TestPageInABrowser(t *testing.T) {
-	s := newScene(t)
+	s := newSceneOf(t, "600")
 	defer s.leave()
 	h := Handler(s.Transport, &s.recent).(*handler)
 	pictured(h, time.Now())
@@ -60,7 +60,7 @@ func TestPageInABrowser(t *testing.T) {
 // TestPageLive follows what changes while somebody looks, and the stream's end
 // when nobody does.
 func TestPageLive(t *testing.T) {
-	s := newScene(t)
+	s := newSceneOf(t, "600")
 	defer s.leave()
 	h := Handler(s.Transport, &s.recent)
 	begun, ended := make(chan bool, 100), make(chan bool, 100)
@@ -106,7 +106,7 @@ func TestPageLive(t *testing.T) {
 
 // TestPageWithoutScripts is loaded again by itself.
 func TestPageWithoutScripts(t *testing.T) {
-	s := newScene(t)
+	s := newSceneOf(t, "600")
 	defer s.leave()
 	h := Handler(s.Transport)
 	pages := make(chan string, 100)

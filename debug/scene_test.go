@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,12 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// base answers requests as their path says: /429 refuses for 40 s, /learn tells
+// base answers requests as their path says: /429 refuses for a pause, /learn tells
 // what is left, /reset fails, /hang answers when the test is over, anything else is a 200.
-type base struct{ over chan struct{} }
+type base struct {
+	over  chan struct{}
+	pause string // in seconds; empty for 40
+}
 
 func (b base) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp := &http.Response{
@@ -29,7 +33,7 @@ func (b base) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch req.URL.Path {
 	case "/429":
 		resp.StatusCode = http.StatusTooManyRequests
-		resp.Header.Set("Retry-After", "40")
+		resp.Header.Set("Retry-After", cmp.Or(b.pause, "40"))
 	case "/learn":
 		resp.Header.Set("X-RateLimit-Limit", "5000")
 		resp.Header.Set("X-RateLimit-Remaining", "1234")
@@ -61,14 +65,18 @@ const (
 )
 
 // newScene makes one. end ends it: those in line and in flight go.
-func newScene(t *testing.T) *scene {
+func newScene(t *testing.T) *scene { return newSceneOf(t, "") }
+
+// newSceneOf is newScene with a pause of so many seconds: a browser may take its
+// time to start.
+func newSceneOf(t *testing.T, pause string) *scene {
 	t.Helper()
 	s := new(scene)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	s.leave = func() { cancel(); close(over); s.waiting.Wait() }
 	byTenant := headway.ByHeader("X-Tenant")
-	tr, err := headway.NewTransport(base{over}, headway.Config{Observer: &s.recent, Policies: []headway.Policy{
+	tr, err := headway.NewTransport(base{over, pause}, headway.Config{Observer: &s.recent, Policies: []headway.Policy{
 		{
 			Name: "payments", Hosts: []string{"api.payments.test"}, MaxInFlight: 8, MaxWaiting: 40,
 			Limits: []limiter.Limit{limiter.PerSecond(25), limiter.PerHour(10_000)},
