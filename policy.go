@@ -123,9 +123,9 @@ type Policy struct {
 	StoreDown StoreDown
 	// StoreLease is how many starts this process asks Config.Store for at once, so that
 	// most cost no round trip: what the first leaves is set aside for requests with the
-	// same needs, and counts once they start. It is used within a second, or goes back;
-	// of a process that dies within 5 s. The limits hold as without it, but what is set
-	// aside nobody else can use, and a pause that another process hears of is heeded up
+	// same needs, and counts once they start. It is used within a second, or goes back.
+	// What a process that dies has set aside counts as used, and is kept for 5 s at least.
+	// The limits hold as without it, but what is set aside nobody else can use, and a pause that another process hears of is heeded up
 	// to a second late. There are no leases under Strict and Spaced limits, for requests
 	// whose cost can be corrected, and during a pause. Zero and 1: one at a time.
 	StoreLease int

@@ -59,7 +59,7 @@ type settleItem struct {
 
 // A part is units taken together: what the request started with, or a debt.
 type part struct {
-	line   *line.Line    // nil with a store
+	line   *line.Line    // nil: a store has it
 	budget *line.Budget  // the same
 	at     time.Duration // when they began to count
 	cost   int64
