@@ -186,7 +186,7 @@ func (s *Signal) gitHubBody(status int, p *jsonScanner) bool {
 	if s.Dialect == "" {
 		s.Dialect = gitHubRow.name
 	}
-	if secondary && !s.HasRetryAfter {
+	if secondary && (!s.HasRetryAfter || s.Inferred && s.RetryAfter < time.Minute) {
 		s.ask(time.Minute)
 		s.Documented = true
 	}
@@ -216,7 +216,7 @@ func (s *Signal) googleBody(status int, p *jsonScanner) bool {
 	case p.depth == at+4 && list == "details" && key == "reason":
 		throttle = p.text == "RATE_LIMIT_EXCEEDED"
 	case p.depth == at+4 && list == "details" && key == "retryDelay":
-		if n := len(p.text); n > 1 && p.text[n-1] == 's' && !s.HasRetryAfter {
+		if n := len(p.text); n > 1 && p.text[n-1] == 's' && (!s.HasRetryAfter || s.Inferred) {
 			if n, nano, ok := decimal(p.text[:n-1]); ok {
 				s.ask(span(n, nano, time.Second))
 				throttle = true

@@ -47,7 +47,7 @@ func (r *reading) waitForReset(exhausted bool) {
 		l := &s.limits[i]
 		known = known || l.HasRemaining
 		if l.HasReset && l.exhausted() {
-			s.ask(l.Reset)
+			s.infer(l.Reset)
 		}
 	}
 	if exhausted || known {
@@ -58,7 +58,7 @@ func (r *reading) waitForReset(exhausted bool) {
 		return // a status that may mean anything else
 	}
 	if l.HasReset {
-		s.ask(l.Reset)
+		s.infer(l.Reset)
 	}
 }
 

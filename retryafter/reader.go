@@ -108,10 +108,11 @@ func (s *Signal) join(o *Signal, name string) {
 	if s.Dialect == "" {
 		s.Dialect = name
 	}
-	if !s.HasRetryAfter {
-		s.RetryAfter, s.HasRetryAfter, s.Documented = o.RetryAfter, o.HasRetryAfter, o.Documented
+	if !s.HasRetryAfter || s.Inferred && o.HasRetryAfter && !o.Inferred {
+		s.RetryAfter, s.HasRetryAfter, s.Documented, s.Inferred = o.RetryAfter, o.HasRetryAfter, o.Documented, o.Inferred
 		s.Scope = max(s.Scope, o.Scope)
 	}
+	s.Hint = max(s.Hint, o.Hint)
 	s.Throttled = s.Throttled || o.Throttled
 	s.NoRetry = s.NoRetry || o.NoRetry
 	if o.Malformed != "" {

@@ -20,6 +20,14 @@ type Signal struct {
 	RetryAfter time.Duration
 	// HasRetryAfter is false when the server asked nothing.
 	HasRetryAfter bool
+	// Inferred is true when RetryAfter is no instruction, but the reset of the
+	// limit that refused. A reset of zero (one that is past, or this very second)
+	// says that the server's count and its refusal disagree, not that the next
+	// request will be admitted: see [Signal.Wait].
+	Inferred bool
+	// Hint is the length of time that a malformed Retry-After most likely means
+	// ("60s", "60 seconds"), zero where there is none. RetryAfter does not include it.
+	Hint time.Duration
 	// Documented is true when RetryAfter stands in the vendor's documentation and
 	// not in the response: the least wait, to be doubled when it was not enough.
 	Documented bool
@@ -71,17 +79,32 @@ const (
 	ScopeIdentity Scope = iota // the identity that sent the request, over all its paths
 	ScopeRule                  // only requests under the same rule: an endpoint, a bucket
 	ScopeHost                  // everybody at the host: an address was limited, not a caller
+	ScopeRequest               // this request alone: one object was busy, no limit was reached
 )
 
-// String returns "identity", "rule" or "host".
+// String returns "identity", "rule", "host" or "request".
 func (s Scope) String() string {
 	switch s {
+	case ScopeRequest:
+		return "request"
 	case ScopeRule:
 		return "rule"
 	case ScopeHost:
 		return "host"
 	}
 	return "identity"
+}
+
+// Wait returns how long to stay away after a refusal. It is false where the
+// response names no usable time, so that the caller's own backoff applies: nothing
+// was said, or all that was said is a reset that is over already. Zero and true
+// is an explicit instruction to come back at once.
+func (s *Signal) Wait() (time.Duration, bool) {
+	d, ok := s.RetryAfter, s.HasRetryAfter && !(s.Inferred && s.RetryAfter <= 0)
+	if s.Hint > 0 && (!ok || s.Inferred) {
+		return max(d, s.Hint), true
+	}
+	return d, ok
 }
 
 // Limits returns the announced limits, in an order that depends only on what
@@ -190,10 +213,19 @@ func (l *LimitSignal) reset() time.Duration {
 	return l.Reset
 }
 
-// ask raises an explicit request to wait, if s has none that is longer.
+// ask takes an explicit request to wait: it replaces what was inferred; of two
+// the longest counts.
 func (s *Signal) ask(d time.Duration) {
+	if !s.HasRetryAfter || s.Inferred || d > s.RetryAfter {
+		s.RetryAfter, s.HasRetryAfter, s.Inferred = d, true, false
+	}
+}
+
+// infer takes a reset as the request to wait that the response lacks: the longest
+// counts.
+func (s *Signal) infer(d time.Duration) {
 	if !s.HasRetryAfter || d > s.RetryAfter {
-		s.RetryAfter, s.HasRetryAfter = d, true
+		s.RetryAfter, s.HasRetryAfter, s.Inferred = d, true, true
 	}
 }
 

@@ -3,6 +3,7 @@ package retryafter_test
 import (
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,6 +105,58 @@ func TestScopeString(t *testing.T) {
 	} {
 		if got := s.String(); got != want {
 			t.Errorf("%d: %q, want %q", s, got, want)
+		}
+	}
+}
+
+// What Wait returns: an explicit instruction as it is, a reset only while it lies
+// ahead, and what a malformed value means where nothing better was said.
+func TestWait(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		s    retryafter.Signal
+		want time.Duration
+		ok   bool
+	}{
+		{"nothing", retryafter.Signal{}, 0, false},
+		{"now", retryafter.Signal{HasRetryAfter: true}, 0, true},
+		{"explicit", retryafter.Signal{HasRetryAfter: true, RetryAfter: time.Second}, time.Second, true},
+		{"a reset ahead", retryafter.Signal{HasRetryAfter: true, Inferred: true, RetryAfter: time.Second}, time.Second, true},
+		{"a reset that is over", retryafter.Signal{HasRetryAfter: true, Inferred: true}, 0, false},
+		{"a hint alone", retryafter.Signal{Hint: time.Minute}, time.Minute, true},
+		{"a hint beside an instruction", retryafter.Signal{Hint: time.Minute, HasRetryAfter: true}, 0, true},
+		{"a hint beside a shorter reset", retryafter.Signal{Hint: time.Minute, HasRetryAfter: true, Inferred: true, RetryAfter: time.Second}, time.Minute, true},
+		{"a hint beside a longer reset", retryafter.Signal{Hint: time.Second, HasRetryAfter: true, Inferred: true, RetryAfter: time.Minute}, time.Minute, true},
+	} {
+		if got, ok := test.s.Wait(); got != test.want || ok != test.ok {
+			t.Errorf("%s: got %v, %v; want %v, %v", test.name, got, ok, test.want, test.ok)
+		}
+	}
+}
+
+// A reset is inferred, an instruction is not, and it replaces what was inferred.
+func TestInferred(t *testing.T) {
+	now := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
+	for _, test := range []struct {
+		status   int
+		lines    []string
+		inferred bool
+	}{
+		{429, []string{"X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 0"}, true},
+		{429, []string{"X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 30"}, true},
+		{429, []string{"X-Ratelimit-Reset: 30"}, true},
+		{429, []string{"X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 30", "Retry-After: 1"}, false},
+		{429, []string{"X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 30", "Retry-After: 0"}, false},
+		{200, []string{"X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 30"}, false},
+		{429, nil, false},
+	} {
+		h := http.Header{}
+		for _, l := range test.lines {
+			name, value, _ := strings.Cut(l, ": ")
+			h.Set(name, value)
+		}
+		if s := retryafter.Read(test.status, h, now); s.Inferred != test.inferred {
+			t.Errorf("%d %q: Inferred = %v, want %v", test.status, test.lines, s.Inferred, test.inferred)
 		}
 	}
 }
