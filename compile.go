@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/internal/match"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -39,7 +40,7 @@ type policy struct {
 
 // rule is a compiled Rule or an element of Limits.
 type rule struct {
-	matcher
+	match.Matcher
 	name    string
 	stored  string // what a store calls its budgets
 	place   int
@@ -67,7 +68,8 @@ func compile(policies []Policy, old *config, stored bool) *config {
 		}
 		for i := range p.Rules {
 			r := &p.Rules[i]
-			p.add("rule "+r.Name, rule{matcher: newMatcher(r), name: r.Name, spec: specOf(r.Limit), first: r.FirstAttemptOnly, key: r.Key, cost: r.Cost, settle: r.Settle})
+			m, _ := match.New(r.Methods, r.Path) // policies are valid
+			p.add("rule "+r.Name, rule{Matcher: m, name: r.Name, spec: specOf(r.Limit), first: r.FirstAttemptOnly, key: r.Key, cost: r.Cost, settle: r.Settle})
 		}
 		for i, l := range p.Limits {
 			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: specOf(l), isLimit: true})
@@ -108,7 +110,7 @@ func (r *rule) width() int {
 	switch {
 	case r.key != nil:
 		return 0
-	case r.path != nil || len(r.methods) > 0:
+	case r.Narrow():
 		return 1
 	}
 	return 2

@@ -230,7 +230,7 @@ func (v *visit) openEar(ctx context.Context) uint64 {
 func (v *visit) narrowest() *claim {
 	claims := v.claims.all()
 	for i := range claims {
-		if c := &claims[i]; c.cost > 0 && (c.rule.path != nil || len(c.rule.methods) > 0) {
+		if c := &claims[i]; c.cost > 0 && c.rule.Narrow() {
 			return c
 		}
 	}

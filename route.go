@@ -176,5 +176,5 @@ func (r *route) start(ctx context.Context) (at time.Duration, p line.Pass, ok bo
 // uniform reports whether the rule takes one unit of one budget for every
 // request without a Call.
 func (r *rule) uniform() bool {
-	return len(r.methods) == 0 && r.path == nil && r.key == nil && r.cost == nil && r.settle == nil && !r.first
+	return !r.Narrow() && r.key == nil && r.cost == nil && r.settle == nil && !r.first
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/respbody"
 	"github.com/headway-go/headway/store"
 )
 
@@ -31,7 +32,7 @@ func Settle(resp *http.Response, rule string, cost int64) error {
 	if resp == nil {
 		return errors.New("headway: settle: the response is nil")
 	}
-	s, ok := attached(resp).(*settlement)
+	s, ok := respbody.Attached(resp).(*settlement)
 	if !ok {
 		return errors.New("headway: settle: nothing to settle with this response; it must come from a Transport, under a rule with a Cost or a Settle")
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/headway-go/headway/internal/match"
 )
 
 // validatePolicies returns every mistake in the policies, joined. Each names the
@@ -116,7 +118,7 @@ func (v *validator) rules(p *Policy) {
 			}
 		}
 		if r.Path != "" {
-			if _, err := parsePath(r.Path); err != nil {
+			if _, err := match.New(nil, r.Path); err != nil {
 				v.add("%s.Path = %q: %w", field, r.Path, err)
 			}
 		}

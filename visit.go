@@ -11,6 +11,8 @@ import (
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/match"
+	"github.com/headway-go/headway/internal/respbody"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -87,11 +89,11 @@ type claim struct {
 
 // match finds the rules that apply, and asks them for key and cost.
 func (v *visit) match(call Call) *KeyError {
-	target := targetOf(v.req)
+	target := match.TargetOf(v.req)
 	a := attempt.From(v.req.Context())
 	for i := range v.policy.rules {
 		r := &v.policy.rules[i]
-		if !r.matches(target) || r.first && a != nil && a.N > 0 {
+		if !r.Matches(target) || r.first && a != nil && a.N > 0 {
 			continue
 		}
 		c := claim{rule: r, cost: 1}
@@ -375,10 +377,10 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	if v.settles(call) {
 		s := newSettlement(v, call, at)
 		s.fromHeaders(resp)
-		attach(resp, s)
+		respbody.Attach(resp, s)
 	}
 	if release := v.release(); release != nil {
-		holdSlot(ctx, resp, release)
+		respbody.Hold(ctx, resp, release)
 	}
 	over = true
 	return resp, nil

@@ -38,12 +38,14 @@ var rules = map[string]rule{
 	// It counts on its own, so that tests do not check the laws by themselves.
 	"headwaytest": {ours: []string{".", "limiter", "store"}},
 	// It sits outside of the root, which shares internal/attempt with it.
-	"retry":            {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
-	"internal/attempt": {},
-	"internal/peek":    {},
-	"internal/far":     {ours: []string{"limiter", "store", "internal/line"}},
-	"store":            {ours: []string{"limiter", "internal/law"}, tests: []string{"headwaytest"}},
-	"store/sqlite":     {ours: []string{".", "limiter", "store"}, others: true, tests: []string{"headwaytest"}},
+	"retry":             {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
+	"internal/attempt":  {},
+	"internal/peek":     {},
+	"internal/match":    {},
+	"internal/respbody": {},
+	"internal/far":      {ours: []string{"limiter", "store", "internal/line"}},
+	"store":             {ours: []string{"limiter", "internal/law"}, tests: []string{"headwaytest"}},
+	"store/sqlite":      {ours: []string{".", "limiter", "store"}, others: true, tests: []string{"headwaytest"}},
 }
 
 // allows reports whether the rule lets a package import another. A test may

@@ -1,4 +1,6 @@
-package headway
+// Package respbody follows a response until its body ends: it holds what must be
+// given back then, and keeps what belongs to the response.
+package respbody
 
 import (
 	"context"
@@ -8,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// holdSlot calls release, once, when the request that resp answers is no longer
+// Hold calls release, once, when the request that resp answers is no longer
 // in flight: when its body has been read to its end, has failed, or is closed,
 // when ctx, the request's context, ends, or when nobody holds the body any more.
 // It replaces resp.Body to find out, unless there is no body to wait for; then
@@ -17,7 +19,7 @@ import (
 // release is called without locks, maybe in a goroutine of the runtime's or of
 // ctx's. It must not hold on to resp or its body: a body that the context
 // remembers is never garbage.
-func holdSlot(ctx context.Context, resp *http.Response, release func()) {
+func Hold(ctx context.Context, resp *http.Response, release func()) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		release()
 		return

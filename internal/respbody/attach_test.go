@@ -1,4 +1,4 @@
-package headway
+package respbody
 
 import (
 	"net/http"
@@ -21,7 +21,7 @@ func TestAttachedThroughClient(t *testing.T) {
 		c := &http.Client{Timeout: timeout, Transport: roundTripperFunc(func(req *http.Request) (*http.Response, error) {
 			resp, err := srv.Client().Transport.RoundTrip(req)
 			if err == nil {
-				attach(resp, timeout)
+				Attach(resp, timeout)
 			}
 			return resp, err
 		})}
@@ -30,7 +30,7 @@ func TestAttachedThroughClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if got := attached(resp); got != timeout {
+		if got := Attached(resp); got != timeout {
 			t.Errorf("got %v, want %v", got, timeout)
 		}
 	}
@@ -38,16 +38,16 @@ func TestAttachedThroughClient(t *testing.T) {
 
 func TestAttached(t *testing.T) {
 	one, two := &http.Response{}, &http.Response{}
-	if got := attached(one); got != nil {
+	if got := Attached(one); got != nil {
 		t.Errorf("nothing attached: got %v, want nil", got)
 	}
-	attach(one, 1)
-	attach(two, 2)
-	attach(two, 3) // a base that hands out the same response again
-	if got := attached(one); got != 1 {
+	Attach(one, 1)
+	Attach(two, 2)
+	Attach(two, 3) // a base that hands out the same response again
+	if got := Attached(one); got != 1 {
 		t.Errorf("got %v, want 1", got)
 	}
-	if got := attached(two); got != 3 {
+	if got := Attached(two); got != 3 {
 		t.Errorf("got %v, want 3", got)
 	}
 }
@@ -55,7 +55,7 @@ func TestAttached(t *testing.T) {
 //go:noinline
 func attachToGarbage() weak.Pointer[http.Response] {
 	resp := &http.Response{}
-	attach(resp, make([]byte, 100))
+	Attach(resp, make([]byte, 100))
 	return weak.Make(resp)
 }
 

@@ -1,4 +1,6 @@
-package headway
+// Package match decides which requests a rule applies to: by method, and by
+// path as it goes over the wire.
+package match
 
 import (
 	"errors"
@@ -10,8 +12,8 @@ import (
 	"unicode"
 )
 
-// A target is what rules look at in a request. It is taken once per request.
-type target struct {
+// A Target is what rules look at in a request. It is taken once per request.
+type Target struct {
 	method string
 	path   string
 	// escaped says that path holds percent escapes. Without it, path is plain
@@ -19,10 +21,10 @@ type target struct {
 	escaped bool
 }
 
-// targetOf returns the target of a request: its path as it goes over the wire.
+// TargetOf returns the target of a request: its path as it goes over the wire.
 // It does not allocate.
-func targetOf(req *http.Request) target {
-	t := target{method: req.Method}
+func TargetOf(req *http.Request) Target {
+	t := Target{method: req.Method}
 	if t.method == "" {
 		t.method = http.MethodGet
 	}
@@ -47,28 +49,33 @@ func targetOf(req *http.Request) target {
 	return t
 }
 
-// A matcher says which requests a rule applies to. Its zero value is every one.
-type matcher struct {
+// A Matcher says which requests a rule applies to. Its zero value is every one.
+type Matcher struct {
 	methods []string
 	path    []segment // nil: every path
 }
 
-// matches reports whether the rule applies. It does not allocate.
-func (m *matcher) matches(t target) bool {
+// Matches reports whether the rule applies. It does not allocate.
+func (m *Matcher) Matches(t Target) bool {
 	if len(m.methods) > 0 && !slices.Contains(m.methods, t.method) {
 		return false
 	}
 	return m.path == nil || matchPath(m.path, t.path, t.escaped)
 }
 
-// newMatcher returns the matcher of a rule that validatePolicies has passed.
-func newMatcher(r *Rule) matcher {
-	m := matcher{methods: r.Methods}
-	if r.Path != "" {
-		m.path, _ = parsePath(r.Path)
+// New returns the Matcher of these methods and of a path pattern; empty ones
+// match every request. The error says what is wrong with the pattern and what
+// would be right.
+func New(methods []string, path string) (m Matcher, err error) {
+	m.methods = methods
+	if path != "" {
+		m.path, err = parsePath(path)
 	}
-	return m
+	return m, err
 }
+
+// Narrow reports whether m matches only some requests.
+func (m *Matcher) Narrow() bool { return len(m.methods) > 0 || m.path != nil }
 
 // A segment is what stands between two slashes of a path pattern.
 type segment struct {

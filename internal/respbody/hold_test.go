@@ -1,4 +1,4 @@
-package headway
+package respbody
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ func (b *fakeBody) Close() error {
 // was given back.
 func hold(ctx context.Context, body io.ReadCloser) (*http.Response, *atomic.Int32) {
 	resp, n := &http.Response{Body: body}, new(atomic.Int32)
-	holdSlot(ctx, resp, func() { n.Add(1) })
+	Hold(ctx, resp, func() { n.Add(1) })
 	return resp, n
 }
 
@@ -48,7 +48,7 @@ func wantReleased(t *testing.T, n *atomic.Int32, want int32) {
 	}
 }
 
-func TestHoldSlotUntilTheEnd(t *testing.T) {
+func TestHoldUntilTheEnd(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	resp, n := hold(t.Context(), &fakeBody{Reader: iotest.OneByteReader(strings.NewReader("ab"))})
 	p := make([]byte, 8)
@@ -72,7 +72,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func TestHoldSlotUntilAnError(t *testing.T) {
+func TestHoldUntilAnError(t *testing.T) {
 	want := errors.New("broken")
 	resp, n := hold(t.Context(), &fakeBody{Reader: readerFunc(func(p []byte) (int, error) { return 1, want })})
 	// What came with the error is handed on with it.
@@ -82,7 +82,7 @@ func TestHoldSlotUntilAnError(t *testing.T) {
 	wantReleased(t, n, 1)
 }
 
-func TestHoldSlotUntilClose(t *testing.T) {
+func TestHoldUntilClose(t *testing.T) {
 	want := errors.New("close")
 	inner := &fakeBody{Reader: strings.NewReader("abc"), err: want}
 	resp, n := hold(t.Context(), inner)
@@ -95,7 +95,7 @@ func TestHoldSlotUntilClose(t *testing.T) {
 	wantReleased(t, n, 1)
 }
 
-func TestHoldSlotUntilTheContextEnds(t *testing.T) {
+func TestHoldUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -143,7 +143,7 @@ func collected(done func() bool) bool {
 }
 
 // A context that lives on must not keep the body alive.
-func TestHoldSlotUntilGarbage(t *testing.T) {
+func TestHoldUntilGarbage(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -177,7 +177,7 @@ func (c *countingContext) AfterFunc(func()) func() bool {
 }
 
 // A context that lives on, a server's say, does not gather slots.
-func TestHoldSlotLeavesTheContext(t *testing.T) {
+func TestHoldLeavesTheContext(t *testing.T) {
 	ctx := &countingContext{Context: context.Background()}
 	resp, _ := hold(ctx, &fakeBody{Reader: strings.NewReader("abc")})
 	if got := ctx.waiting.Load(); got != 1 {
@@ -193,7 +193,7 @@ func TestHoldSlotLeavesTheContext(t *testing.T) {
 	}
 }
 
-func TestHoldSlotWithoutBody(t *testing.T) {
+func TestHoldWithoutBody(t *testing.T) {
 	for _, body := range []io.ReadCloser{nil, http.NoBody} {
 		resp, n := hold(t.Context(), body)
 		wantReleased(t, n, 1)
@@ -203,7 +203,7 @@ func TestHoldSlotWithoutBody(t *testing.T) {
 	}
 }
 
-func TestHoldSlotPanics(t *testing.T) {
+func TestHoldPanics(t *testing.T) {
 	for name, use := range map[string]func(io.ReadCloser){
 		"Read":    func(b io.ReadCloser) { b.Read(make([]byte, 1)) },
 		"Close":   func(b io.ReadCloser) { b.Close() },
@@ -299,7 +299,7 @@ func methodsOf(b io.ReadCloser) string {
 	return strings.Join(names, " ")
 }
 
-func TestHoldSlotKeepsMethods(t *testing.T) {
+func TestHoldKeepsMethods(t *testing.T) {
 	for name, inner := range everyBody("abc") {
 		t.Run(name, func(t *testing.T) {
 			resp, n := hold(t.Context(), inner)
@@ -329,7 +329,7 @@ func TestHoldSlotKeepsMethods(t *testing.T) {
 }
 
 // A writer that fails leaves the rest of the body to come.
-func TestHoldSlotAfterFailedWriteTo(t *testing.T) {
+func TestHoldAfterFailedWriteTo(t *testing.T) {
 	resp, n := hold(t.Context(), everyBody("abc")["writerTo"])
 	r, w := io.Pipe()
 	r.Close()
@@ -342,7 +342,7 @@ func TestHoldSlotAfterFailedWriteTo(t *testing.T) {
 }
 
 // All ends at once are one, under -race.
-func TestHoldSlotReleasesOnce(t *testing.T) {
+func TestHoldReleasesOnce(t *testing.T) {
 	for range 1000 {
 		ctx, cancel := context.WithCancel(context.Background())
 		resp, n := hold(ctx, &fakeBody{Reader: readerFunc(func([]byte) (int, error) { return 0, io.EOF })})
@@ -362,7 +362,7 @@ func TestHoldSlotReleasesOnce(t *testing.T) {
 }
 
 // A connection that switches protocols can be written to, and closed one way.
-func TestHoldSlotSwitchingProtocols(t *testing.T) {
+func TestHoldSwitchingProtocols(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -387,7 +387,7 @@ func TestHoldSlotSwitchingProtocols(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	n := new(atomic.Int32)
-	holdSlot(req.Context(), resp, func() { n.Add(1) })
+	Hold(req.Context(), resp, func() { n.Add(1) })
 	if got := methodsOf(resp.Body); got != "writer closeWriter" {
 		t.Fatalf("got %s, want a writer that can be closed", got)
 	}

@@ -1,4 +1,4 @@
-package headway
+package match
 
 import (
 	"net/http"
@@ -62,8 +62,8 @@ func TestMatchPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newMatcher(&Rule{Path: tc.pattern})
-		if got := m.matches(targetOf(&http.Request{URL: u})); got != tc.want {
+		m, _ := New(nil, tc.pattern)
+		if got := m.Matches(TargetOf(&http.Request{URL: u})); got != tc.want {
 			t.Errorf("%q on %s: got %v, want %v", tc.pattern, tc.url, got, tc.want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestMatchPathOfBuiltURLs(t *testing.T) {
 		{"/{$}", url.URL{Opaque: "//h"}, true},
 	} {
 		segs := mustParsePath(t, tc.pattern)
-		target := targetOf(&http.Request{URL: &tc.url})
+		target := TargetOf(&http.Request{URL: &tc.url})
 		if got := matchPath(segs, target.path, target.escaped); got != tc.want {
 			t.Errorf("%q on %#v: got %v, want %v", tc.pattern, tc.url, got, tc.want)
 		}
@@ -123,8 +123,8 @@ func TestMatchMethods(t *testing.T) {
 		{[]string{"POST", "PUT"}, "PUT", true},
 		{[]string{"POST", "PUT"}, "", false},
 	} {
-		m := newMatcher(&Rule{Methods: tc.methods})
-		if got := m.matches(targetOf(&http.Request{Method: tc.method, URL: u})); got != tc.want {
+		m, _ := New(tc.methods, "")
+		if got := m.Matches(TargetOf(&http.Request{Method: tc.method, URL: u})); got != tc.want {
 			t.Errorf("%v on %q: got %v, want %v", tc.methods, tc.method, got, tc.want)
 		}
 	}
@@ -190,7 +190,7 @@ func TestMatchPathAsServeMux(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := targetOf(&http.Request{URL: u})
+		target := TargetOf(&http.Request{URL: u})
 		got := matchPath(mustParsePath(t, pattern), target.path, target.escaped)
 		if want := muxMatches(pattern, u); got != want {
 			t.Fatalf("%q on %q: got %v, want %v", pattern, path, got, want)
@@ -225,7 +225,7 @@ func FuzzTarget(f *testing.F) {
 			return
 		}
 		u := &url.URL{Path: path, RawPath: raw}
-		target := targetOf(&http.Request{URL: u})
+		target := TargetOf(&http.Request{URL: u})
 		got := matchPath(segs, target.path, target.escaped)
 		if want := matchPath(segs, u.EscapedPath(), true); got != want {
 			t.Errorf("%q on Path %q, RawPath %q: got %v, want %v as for %q", pattern, path, raw, got, want, u.EscapedPath())
@@ -237,21 +237,21 @@ func TestMatchZeroAllocs(t *testing.T) {
 	if raceEnabled {
 		return // the race detector allocates by itself; make test runs this without it too
 	}
-	m := newMatcher(&Rule{Methods: []string{"GET"}, Path: "/a b/{x}/ü/{rest...}"})
+	m, _ := New([]string{"GET"}, "/a%20b/{x}/ü/{rest...}")
 	for _, path := range []string{"/a%20b/x/%C3%BC/d/e", "/a%20b/x%2Fy/%c3%bc/d/e", "/other"} {
 		u, err := url.Parse("https://h" + path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		req := &http.Request{URL: u}
-		if n := testing.AllocsPerRun(100, func() { m.matches(targetOf(req)) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { m.Matches(TargetOf(req)) }); n != 0 {
 			t.Errorf("%s: got %v allocations, want 0", path, n)
 		}
 	}
 }
 
 func BenchmarkMatch(b *testing.B) {
-	m := newMatcher(&Rule{Methods: []string{"GET"}, Path: "/repos/{owner}/{name}/issues"})
+	m, _ := New([]string{"GET"}, "/repos/{owner}/{name}/issues")
 	for _, path := range []string{"/repos/a/b/issues", "/repos/a%2Fb/c/issues"} {
 		b.Run("path="+path, func(b *testing.B) {
 			u, err := url.Parse("https://h" + path)
@@ -261,7 +261,7 @@ func BenchmarkMatch(b *testing.B) {
 			req := &http.Request{URL: u}
 			b.ReportAllocs()
 			for b.Loop() {
-				m.matches(targetOf(req))
+				m.Matches(TargetOf(req))
 			}
 		})
 	}
