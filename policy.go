@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/breaker"
@@ -290,14 +291,38 @@ func (p *Policy) name() string {
 	return p.Name
 }
 
+// A KeyFallback is whose budget a request uses that does not say whose.
+type KeyFallback uint8
+
+// OrHost is one budget for all requests to a host that do not say whose they are:
+// of its own, beside those of the keys. Under a Shared policy all its hosts share
+// it. What a server says in response to such a request holds for such requests only.
+const OrHost KeyFallback = 1
+
+// hostKey is the key of OrHost. No header that can be sent has such a value.
+const hostKey = "\x00host"
+
 // ByHeader returns a Rule.Key that gives each value of a request header its own
-// budget. A request without the header fails with a *KeyError.
-func ByHeader(name string) func(*http.Request) (string, error) {
+// budget. A request without the header uses that of the fallback; without a
+// fallback it fails with a *KeyError.
+//
+// An http.Client drops the headers Authorization and Cookie, among others, when it
+// follows a redirect to another host. A rule for several hosts whose key is one of
+// these needs OrHost, or redirects between them fail.
+func ByHeader(name string, fallback ...KeyFallback) func(*http.Request) (string, error) {
 	name = http.CanonicalHeaderKey(name)
-	missing := errors.New("the request has no header " + name)
+	missing := errors.New("the request has no header " + name + "; with ByHeader(name, OrHost) such requests share a budget of their host")
+	redirected := errors.New(missing.Error() + " (this request follows a redirect: http.Client drops Authorization and Cookie headers on a redirect to another host)")
+	orHost := slices.Contains(fallback, OrHost)
 	return func(req *http.Request) (string, error) {
 		if v := req.Header[name]; len(v) > 0 && v[0] != "" {
 			return v[0], nil
+		}
+		switch {
+		case orHost:
+			return hostKey, nil
+		case req.Response != nil:
+			return "", redirected
 		}
 		return "", missing
 	}
@@ -305,8 +330,8 @@ func ByHeader(name string) func(*http.Request) (string, error) {
 
 var errNoCallKey = errors.New("the request's context has no Call with a Key; give it one by WithCall")
 
-// FromCallKey is a Rule.Key that takes Call.Key from the request's context. A
-// request without one fails with a *KeyError.
+// FromCallKey is a Rule.Key that takes Call.Key from the request's context, which
+// redirects keep. A request without one fails with a *KeyError.
 func FromCallKey(req *http.Request) (string, error) {
 	if key := CallFrom(req.Context()).Key; key != "" {
 		return key, nil

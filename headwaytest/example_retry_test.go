@@ -16,8 +16,8 @@ import (
 // fetch is the code under test: it tries until the answer is 200, and doubles
 // the time between two tries.
 func fetch(ctx context.Context, client *http.Client, url string) error {
-	for pause := time.Second; ; pause *= 2 {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	for n := 0; ; n++ {
+		req, err := http.NewRequestWithContext(headway.WithAttempt(ctx, n), http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func fetch(ctx context.Context, client *http.Client, url string) error {
 			}
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(time.Second << n):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

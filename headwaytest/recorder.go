@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/headway-go/headway"
 )
 
 // A Recorder is an http.RoundTripper that remembers when each request was handed
@@ -21,9 +23,8 @@ type Recorder struct {
 	base  http.RoundTripper
 	begin time.Time
 
-	mu       sync.Mutex // guards following fields
-	starts   []Start
-	attempts map[[3]string]int // by method, URL and key
+	mu     sync.Mutex // guards following field
+	starts []Start
 }
 
 // NewRecorder returns a Recorder over base. Nil answers every request with 200
@@ -32,7 +33,7 @@ func NewRecorder(base http.RoundTripper) *Recorder {
 	if base == nil {
 		base = new(Vendor)
 	}
-	return &Recorder{base: base, begin: time.Now(), attempts: make(map[[3]string]int)}
+	return &Recorder{base: base, begin: time.Now()}
 }
 
 // RoundTrip remembers the request and hands it on.
@@ -62,19 +63,12 @@ func (r *Recorder) String() string {
 
 func (r *Recorder) record(req *http.Request) {
 	s := startOf(req)
-	id := [3]string{s.Method}
-	if req.URL != nil {
-		id[1] = req.URL.String()
-	}
 	if r.KeyHeader != "" {
 		s.Key = req.Header.Get(r.KeyHeader)
-		id[2] = s.Key
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.At = time.Since(r.begin)
-	s.Attempt = r.attempts[id]
-	r.attempts[id]++
 	r.starts = append(r.starts, s)
 }
 
@@ -89,8 +83,9 @@ type Start struct {
 	Method, Path string
 	// Key is the value of Recorder.KeyHeader.
 	Key string
-	// Attempt is how many starts with the same method, URL and key there were
-	// before it: 0 for the first.
+	// Attempt is the attempt of its call that the request is: 0 for the first.
+	// Only headway.AttemptFrom tells, so that requests which merely look alike are
+	// all 0. Package retry sets it; another retry loop can by headway.WithAttempt.
 	Attempt int
 }
 
@@ -124,7 +119,7 @@ func (s Start) pattern() string {
 
 // startOf returns what a request tells of a start.
 func startOf(req *http.Request) Start {
-	s := Start{Method: method(req)}
+	s := Start{Method: method(req), Attempt: headway.AttemptFrom(req.Context())}
 	if u := req.URL; u != nil {
 		s.Path = u.Path
 		if s.Host = canonical(u.Scheme, u.Host); s.Host == "" {

@@ -21,7 +21,10 @@ func TestRecorderRecords(t *testing.T) {
 		rec.KeyHeader = "Tenant"
 		status(t, rec, "https://API.example.com:443/items?q=1", "Tenant", "a")
 		time.Sleep(time.Second)
-		status(t, rec, "https://API.example.com:443/items?q=1", "Tenant", "a")
+		again := newRequest(t, headway.WithAttempt(t.Context(), 1), "https://API.example.com:443/items?q=1", "Tenant", "a")
+		if _, err := rec.RoundTrip(again); err != nil {
+			t.Fatal(err)
+		}
 		status(t, rec, "https://API.example.com:443/items?q=1", "Tenant", "b")
 		status(t, rec, "https://API.example.com:443/items?q=2", "Tenant", "a")
 		post := newRequest(t, t.Context(), "http://b.example.com:8080")
@@ -89,12 +92,8 @@ func TestRecorderManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	attempts := make(map[int]bool)
-	for _, s := range rec.Starts() {
-		attempts[s.Attempt] = true
-	}
-	if len(attempts) != 100 {
-		t.Errorf("got %d different attempts, want 100", len(attempts))
+	if got := len(rec.Starts()); got != 100 {
+		t.Errorf("got %d starts, want 100", got)
 	}
 	if !slices.IsSortedFunc(rec.Starts(), func(a, b headwaytest.Start) int { return int(a.At - b.At) }) {
 		t.Error("the starts are not in order of time")
@@ -274,6 +273,34 @@ func TestBeforeWithinOneInstant(t *testing.T) {
 	})
 }
 
+// Requests that look alike are independent, unless their context says that they
+// are attempts of one call.
+func TestRecorderCountsNoAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := headwaytest.NewRecorder(nil)
+		transport, err := headway.NewTransport(rec, headway.Config{Policies: []headway.Policy{{Hosts: []string{"*"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			status(t, transport, url)
+		}
+		for n := range 3 {
+			if _, err := transport.RoundTrip(newRequest(t, headway.WithAttempt(t.Context(), n), url)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []int
+		for _, s := range rec.Starts() {
+			got = append(got, s.Attempt)
+		}
+		if want := []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2}; !slices.Equal(got, want) {
+			t.Errorf("got the attempts %v, want %v", got, want)
+		}
+		rec.Before(t, headwaytest.Start{Attempt: 1}, headwaytest.Start{Attempt: 2})
+	})
+}
+
 // TestTimelineIsShort: of many starts a failure shows those that matter.
 func TestTimelineIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,14 +314,14 @@ func TestTimelineIsShort(t *testing.T) {
 		rec.AtMost(fake, 1, time.Second)
 		fake.fails(t, `headwaytest: 2 starts within 1s from 50s, want at most 1:
                 ... 46 more
-             47s  GET h/OK  attempt 46
-             48s  GET h/OK  attempt 47
-             49s  GET h/OK  attempt 48
-  >          50s  GET h/OK  attempt 49
-  >          50s  GET h/OK  attempt 50
-             51s  GET h/OK  attempt 51
-             52s  GET h/OK  attempt 52
-             53s  GET h/OK  attempt 53
+             47s  GET h/OK
+             48s  GET h/OK
+             49s  GET h/OK
+  >          50s  GET h/OK
+  >          50s  GET h/OK
+             51s  GET h/OK
+             52s  GET h/OK
+             53s  GET h/OK
                 ... 46 more
 `)
 	})

@@ -141,6 +141,8 @@ func (c *counts) count(ctx context.Context, e *headway.Event) *host {
 		h.rule(e.Rule).client.add(e.Cost)
 		if e.Attempt > 0 {
 			h.retries.Add(1)
+		} else {
+			h.calls.Add(1)
 		}
 		c.decided(ctx, h, started, e)
 	case headway.EventTake, headway.EventSettle:
@@ -181,9 +183,6 @@ func (c *counts) decided(ctx context.Context, h *host, d decision, e *headway.Ev
 	}
 	if e.Wait > 0 {
 		h.delayed.Add(1)
-	}
-	if e.Attempt == 0 {
-		h.calls.Add(1)
 	}
 	c.waitDuration.Record(ctx, e.Wait.Seconds(), h.waits[outcomes[d].kind]...)
 }

@@ -50,9 +50,11 @@
 //   - delayed: decisions after a wait, each counted once, however often it was
 //     put off. With a Config.Store that is nearly all, as its round trip is a wait.
 //   - retries: starts that were not their call's first attempt, see
-//     headway.AttemptFrom. amplification is how many requests were sent for each
-//     call, since the beginning: starts by decisions about first attempts. Over
-//     the last minutes it is the same of their rates.
+//     headway.AttemptFrom. amplification is how many attempts were sent for each
+//     call that was sent, since the beginning: 1 is without retries, and it is
+//     never less. Requests that were refused or gave up do not count. Over the
+//     last minutes it is the rate of all starts by that of the starts that are
+//     no retries.
 //   - waiting, in_flight: how many are now in line, and in flight, as
 //     headway.HostStatus has them.
 //   - remaining: how many units could start now; negative in debt. Of a rule with

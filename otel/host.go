@@ -108,7 +108,7 @@ type host struct {
 
 	decisions [len(outcomes)]tally
 	delayed   atomic.Int64
-	calls     atomic.Int64 // decisions about first attempts
+	calls     atomic.Int64 // starts of first attempts
 	retries   atomic.Int64 // starts of others
 	malformed atomic.Int64
 	overflows atomic.Int64

@@ -149,7 +149,7 @@ func (c *counts) reportHost(o metric.Observer, h *host) {
 		h.missed[k].report(o, c.storeMissed, h, outcomeKey.String(kinds[k]))
 	}
 	if calls := h.calls.Load(); calls > 0 {
-		o.ObserveFloat64(c.amplification, float64(h.decisions[started].Load())/float64(calls), h.observe...)
+		o.ObserveFloat64(c.amplification, float64(calls+h.retries.Load())/float64(calls), h.observe...)
 	}
 	for _, r := range *h.rules.Load() {
 		number(c.drift, r.drift.Load(), r.observe)

@@ -94,7 +94,7 @@ func TestS81_EveryMetric(t *testing.T) {
 			"headway.decisions{headway.outcome=started} 3",
 			"headway.wait.duration{headway.outcome=started} 3 0s",
 			"headway.wait.duration{headway.outcome=refused} 2 0s",
-			"headway.amplification{} 0.6", // 3 sent for the 5 calls that are decided
+			"headway.amplification{} 1", // 3 sent for 3 calls; what is refused is not sent
 			"headway.waiting{} 2",
 			"headway.in_flight{} 0",
 			"headway.pause.remaining{} 5",
@@ -117,7 +117,7 @@ func TestS81_EveryMetric(t *testing.T) {
 			"headway.wait.duration{headway.outcome=canceled} 1 1s",
 			"headway.delayed{} 2",
 			"headway.retries{} 1",
-			fmt.Sprint("headway.amplification{} ", 4.0/6),
+			fmt.Sprint("headway.amplification{} ", 4.0/3),
 			"headway.waiting{} 0",
 			"headway.in_flight{} 0",
 			"headway.pause.remaining{} 0",
@@ -130,6 +130,38 @@ func TestS81_EveryMetric(t *testing.T) {
 			"headway.remaining{headway.rule=learned} 41",
 		)...)
 	})
+}
+
+// What is refused, gives up or has no key does not lower the amplification: it is
+// the attempts sent by the calls sent, and not reported before the first of these.
+func TestAmplificationOfWhatIsSent(t *testing.T) {
+	r := newRig(t)
+	amplification := func() string {
+		for _, line := range r.series() {
+			if strings.HasPrefix(line, "headway.amplification{") {
+				return line
+			}
+		}
+		return ""
+	}
+	tell := func(n int, e headway.Event) {
+		e.Policy, e.Host = "p", "api.test"
+		for range n {
+			r.Observe(t.Context(), e)
+		}
+	}
+	for _, kind := range []headway.EventKind{headway.EventRefused, headway.EventCanceled, headway.EventNoKey, headway.EventOpenRefused} {
+		tell(100, headway.Event{Kind: kind})
+	}
+	if got := amplification(); got != "" {
+		t.Errorf("nothing was sent, got %q", got)
+	}
+	tell(4, headway.Event{Kind: headway.EventStart})
+	tell(2, headway.Event{Kind: headway.EventStart, Attempt: 1})
+	tell(100, headway.Event{Kind: headway.EventRefused, Attempt: 2})
+	if got, want := amplification(), "headway.amplification{} 1.5"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // The table in the package's documentation is what the metrics are: names, units,
