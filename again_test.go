@@ -33,6 +33,7 @@ var (
 		"S27":                                 TestS27_ThreeLimitsOnOneService,
 		"S28":                                 TestS28_ThreeAnswers,
 		"S29":                                 TestS29_CalendarResetsAtLocalMidnight,
+		"CalendarInDecemberOfALeapYear":       TestCalendarInDecemberOfALeapYear,
 		"S30":                                 TestS30_MaxWait,
 		"S30_more":                            TestS30_OneWindowOfWhatApplies,
 		"S31":                                 TestS31_RefusedUnderLoad,

@@ -116,27 +116,16 @@ func (c *calendar) history(now Time) []Entry {
 
 func (c *calendar) simulate(Time) sim { return sim{kind: simCalendar, calendar: *c} }
 
-// End returns the end of the period of u that holds w in loc.
+// End returns the end of the period of u that holds w in loc. It is after w.
 func (u Unit) End(w time.Time, loc *time.Location) time.Time {
 	w = w.In(loc)
 	switch u {
-	case Minute, Hour:
-		// In elapsed time of the present offset: a clock change of whole hours
-		// moves no border, and an hour that comes twice is two periods.
-		d := time.Minute
-		if u == Hour {
-			d = time.Hour
-		}
-		local := shown(w)
-		return w.Add(d - local.Sub(local.Truncate(d)))
+	case Minute:
+		return endOf(time.Minute, w)
+	case Hour:
+		return endOf(time.Hour, w)
 	}
-	day := shown(w).Truncate(24 * time.Hour)
-	if change, _ := w.ZoneBounds(); !change.IsZero() {
-		// A day that had begun goes on when the clock is set back before it.
-		if before := shown(change.Add(-1)).Truncate(24 * time.Hour); before.After(day) {
-			day = before
-		}
-	}
+	day := latest(w)
 	switch u {
 	case Day:
 		day = day.AddDate(0, 0, 1)
@@ -146,6 +135,34 @@ func (u Unit) End(w time.Time, loc *time.Location) time.Time {
 		day = day.AddDate(0, 1, 1-day.Day())
 	}
 	return begin(day, w)
+}
+
+// endOf returns the end of w's minute or hour in elapsed time: a clock change of
+// whole minutes or hours moves no border, and an hour that comes twice is two
+// periods. Any other change begins a period.
+func endOf(d time.Duration, w time.Time) time.Time {
+	local := shown(w)
+	end := w.Add(d - local.Sub(local.Truncate(d)))
+	if change, ok := nextChange(w); ok && change.Before(end) && shown(change).Sub(shown(w))%d != change.Sub(w)%d {
+		return change
+	}
+	return end
+}
+
+// latest returns the latest day that the clock has shown in the days before w: a
+// day that had begun goes on when the clock is set back before it.
+func latest(w time.Time) time.Time {
+	day := shown(w).Truncate(24 * time.Hour)
+	for at := w; ; {
+		change, _ := at.ZoneBounds()
+		if change.IsZero() || change.After(at) || w.Sub(change) > 48*time.Hour {
+			return day
+		}
+		at = change.Add(-1) // earlier each time, and by not more than two days
+		if before := shown(at).Truncate(24 * time.Hour); before.After(day) {
+			day = before
+		}
+	}
 }
 
 // shown returns what the clock shows at t, as if it were UTC.
@@ -163,10 +180,27 @@ func begin(day, w time.Time) time.Time {
 		if at.Before(w) {
 			at = w
 		}
-		_, change := w.ZoneBounds()
-		if change.IsZero() || at.Before(change) {
+		change, ok := nextChange(w)
+		if !ok || at.Before(change) {
 			return at
 		}
 		w = change
 	}
+}
+
+// nextChange returns an instant after w, in w's zone, before which its clock does
+// not change, and false where it never does again.
+//
+// By what ZoneBounds says alone there is no progress: where a rule continues a
+// zone's table, each year ends after 365 days for it, which on the last day of a
+// leap year (in UTC) has passed. Then the offset holds until the year is over.
+func nextChange(w time.Time) (time.Time, bool) {
+	_, change := w.ZoneBounds()
+	switch {
+	case change.IsZero():
+		return change, false
+	case change.After(w):
+		return change, true
+	}
+	return w.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).In(w.Location()), true
 }

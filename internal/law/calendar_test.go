@@ -33,7 +33,7 @@ func later(u Unit, a, b time.Time) bool {
 		case Day:
 			return (y*12+int(m))*31 + d
 		case Week:
-			return int((time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()/86400 + 3) / 7) // 1970-01-01 was a Thursday
+			return int((time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()/86400 + 3 + 7e5) / 7) // 1970-01-01 was a Thursday
 		case Month:
 			return y*12 + int(m)
 		}
