@@ -7,7 +7,7 @@
 //	promise: S7 a cancelled waiter frees its place at once
 //	test: ./limiter TestCancelFreesThePlace TestModel/cancel
 //
-//	-- old internal/line/line.go --
+//	-- old --
 //		l.remove(w)
 //		l.replan(now)
 //	-- new --
@@ -15,10 +15,16 @@
 //
 // After "test:" comes the folder of a package, then the names of its tests, as
 // "go test -run" takes them but in full; each of them must fail. A line
-// "flags:" may follow with flags for "go test", such as -race. The old text is
-// whole lines, white space included, and must occur exactly once, so that no
-// mutation goes stale unseen. The new text may be empty. More pairs may follow,
-// in the same file or in others; the edits must still compile.
+// "flags:" may follow with flags for "go test", such as -race.
+//
+// The old text is whole lines, white space included. It is looked for in all
+// code of the repository, nested modules included (.go, .lua, .js and .sql files,
+// but no tests and no testdata), and must occur there exactly once. So a mutation
+// survives when its code moves to another file, and never goes stale unseen. A
+// longer piece makes a text unique. Where the same text rightly stands in two
+// places, "-- old PATH --" names the file or folder of the one that is meant; a
+// path that is not needed is an error. The new text may be empty. More pairs may
+// follow, for the same file or others; the edits must still compile.
 //
 // "go test" checks that every mutation still applies. "make mutate" also builds
 // each, with go's -overlay flag and no copy of the tree, and runs its tests:

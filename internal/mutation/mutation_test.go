@@ -1,7 +1,9 @@
 package mutation
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,9 +22,10 @@ type mutation struct {
 	edits   []edit
 }
 
-// An edit replaces text that occurs exactly once in a file.
+// An edit replaces text that occurs exactly once in the repository, or, with a
+// hint, in the file or folder that it names.
 type edit struct {
-	file     string
+	hint     string // "" for the whole repository
 	old, new string
 }
 
@@ -33,10 +36,10 @@ func parse(text string) (*mutation, error) {
 	for n, line := range strings.SplitAfter(text, "\n") {
 		mark, isMark := strings.CutPrefix(strings.TrimSpace(line), "-- ")
 		mark, isEnd := strings.CutSuffix(mark, " --")
-		file, isOld := strings.CutPrefix(mark, "old ")
+		hint, isOld := strings.CutPrefix(mark+" ", "old ")
 		switch {
 		case isMark && isEnd && isOld:
-			m.edits = append(m.edits, edit{file: file})
+			m.edits = append(m.edits, edit{hint: strings.TrimSpace(hint)})
 			section = &m.edits[len(m.edits)-1].old
 		case isMark && isEnd && mark == "new" && section != nil:
 			section = &m.edits[len(m.edits)-1].new
@@ -64,28 +67,126 @@ func parse(text string) (*mutation, error) {
 	return m, nil
 }
 
-// apply returns the files that the mutation changes, in their new form, by
-// path. The paths in the mutation are seen from dir.
-func (m *mutation) apply(dir string) (map[string]string, error) {
-	files := make(map[string]string)
-	for _, e := range m.edits {
-		path := filepath.Join(dir, e.file)
-		text, ok := files[path]
-		if !ok {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				return nil, err
+// A source is a file that mutations may edit.
+type source struct {
+	name string // its path, seen from the repository's root, with slashes
+	path string
+	text string
+}
+
+// isSource reports whether mutations may edit a file of this name.
+func isSource(name string) bool {
+	switch filepath.Ext(name) {
+	case ".go", ".lua", ".js", ".sql":
+		return !strings.HasSuffix(name, "_test.go")
+	}
+	return false
+}
+
+// readSources reads the files under dir that mutations may edit: code, but no
+// tests, no testdata, and nothing that the go tool ignores. Nested modules are
+// read too.
+func readSources(dir string) ([]source, error) {
+	var all []source
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case path == dir:
+			return nil
+		case name == "testdata" || name[0] == '.' || name[0] == '_':
+			if d.IsDir() {
+				return fs.SkipDir
 			}
-			text = string(b)
+			return nil
+		case d.IsDir() || !isSource(name):
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		all = append(all, source{name: filepath.ToSlash(name), path: path, text: string(b)})
+		return nil
+	})
+	return all, err
+}
+
+// sourcesOf reads the files under dir, and fails the test when it cannot.
+func sourcesOf(t *testing.T, dir string) []source {
+	t.Helper()
+	all, err := readSources(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// apply returns the files that the mutation changes, in their new form, by
+// path.
+func (m *mutation) apply(all []source) (map[string]string, error) {
+	changed := make(map[string]string)
+	for _, e := range m.edits {
+		at, err := e.find(all, changed)
+		if err != nil {
+			return nil, err
+		}
+		text, ok := changed[at.path]
+		if !ok {
+			text = at.text
+		}
+		changed[at.path] = strings.Replace("\n"+text, "\n"+e.old, "\n"+e.new, 1)[1:]
+	}
+	return changed, nil
+}
+
+// find returns the one file in which the old text occurs, once, after the
+// changes that earlier edits made.
+func (e *edit) find(all []source, changed map[string]string) (at source, err error) {
+	if e.old == "" {
+		return at, errors.New("the old text is empty")
+	}
+	var places []string  // everywhere
+	in, inPlaces := 0, 0 // those that the hint names
+	for _, s := range all {
+		text, ok := changed[s.path]
+		if !ok {
+			text = s.text
 		}
 		// A line break before both makes the match begin with a whole line.
-		text, old := "\n"+text, "\n"+e.old
-		if n := strings.Count(text, old); e.old == "" || n != 1 {
-			return nil, fmt.Errorf("%s: the old text occurs %d times, not once:\n%s", e.file, n, e.old)
+		n := strings.Count("\n"+text, "\n"+e.old)
+		if n == 0 {
+			continue
 		}
-		files[path] = strings.Replace(text, old, "\n"+e.new, 1)[1:]
+		in += n
+		places = append(places, fmt.Sprintf("%s (%d)", s.name, n))
+		if e.hint == "" || s.name == e.hint || strings.HasPrefix(s.name, e.hint+"/") {
+			at, inPlaces = s, inPlaces+n
+		}
 	}
-	return files, nil
+	switch {
+	case e.hint != "" && inPlaces != 1:
+		return at, fmt.Errorf("the old text occurs %d times in %s, not once; everywhere: %s\n%s",
+			inPlaces, e.hint, list(places), e.old)
+	case e.hint != "" && in == 1:
+		return at, fmt.Errorf("the old text occurs only once, in %s: write %q without %q, so that the code may move\n%s",
+			at.name, "-- old --", e.hint, e.old)
+	case e.hint == "" && in != 1:
+		return at, fmt.Errorf("the old text occurs %d times, not once: %s\n%s", in, list(places), e.old)
+	}
+	return at, nil
+}
+
+// list joins the places for a message.
+func list(places []string) string {
+	if len(places) == 0 {
+		return "in no file"
+	}
+	return strings.Join(places, ", ")
 }
 
 // load reads the mutations of a folder, by name.
@@ -112,15 +213,16 @@ func load(t *testing.T, dir string) map[string]*mutation {
 }
 
 func TestMutationsApply(t *testing.T) {
+	all := sourcesOf(t, root)
 	for name, m := range load(t, "testdata") {
-		if _, err := m.apply(root); err != nil {
+		if _, err := m.apply(all); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestParseRefuses(t *testing.T) {
-	const good = "promise: p\ntest: . TestP\n-- old a.go --\nx\n-- new --\n"
+	const good = "promise: p\ntest: . TestP\n-- old --\nx\n-- new --\n"
 	if _, err := parse(good); err != nil {
 		t.Fatalf("the good one: %v", err)
 	}
@@ -140,16 +242,62 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestApplyRefuses(t *testing.T) {
-	const toy = "testdata/toy"
-	for name, e := range map[string]edit{
-		"stale":         {file: "toy.go", old: "\tif a > c {\n"},
-		"twice":         {file: "toy.go", old: "\treturn b\n"},
-		"empty":         {file: "toy.go"},
-		"part of lines": {file: "toy.go", old: "if a > b {\n"},
-		"no such file":  {file: "tyo.go", old: "\tif a > b {\n"},
+	all := sourcesOf(t, "testdata/toy")
+	for name, c := range map[string]struct {
+		e    edit
+		want string // part of the error
+	}{
+		"stale":         {edit{old: "\tif a > c {\n"}, "0 times, not once: in no file"},
+		"twice":         {edit{old: "\treturn b\n"}, "2 times, not once: toy.go (2)"},
+		"two files":     {edit{old: "\tif a < b {\n"}, "2 times, not once: low/low.go (1), toy.go (1)"},
+		"empty":         {edit{}, "empty"},
+		"part of lines": {edit{old: "if a > b {\n"}, "0 times"},
+		"only in tests": {edit{old: "// TestWeak notices nothing.\n"}, "0 times"},
+		"hint too wide": {edit{hint: "toy.go", old: "\treturn b\n"}, "2 times in toy.go, not once; everywhere: toy.go (2)"},
+		"wrong hint":    {edit{hint: "lo", old: "\tif a < b {\n"}, "0 times in lo, not once; everywhere: low/low.go (1), toy.go (1)"},
+		"needless hint": {edit{hint: "toy.go", old: "\tif a > b {\n"}, `write "-- old --" without "toy.go"`},
 	} {
-		if files, err := (&mutation{edits: []edit{e}}).apply(toy); err == nil {
+		files, err := (&mutation{edits: []edit{c.e}}).apply(all)
+		if err == nil {
 			t.Errorf("%s: applied as %q, want an error", name, files)
+		} else if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %q, want one that says %q", name, err, c.want)
+		}
+	}
+}
+
+// TestApply: an edit finds its place by itself, or by a file or folder where
+// its text rightly occurs in two; later edits see what earlier ones wrote.
+func TestApply(t *testing.T) {
+	all := sourcesOf(t, "testdata/toy")
+	const toy, low = "testdata/toy/toy.go", "testdata/toy/low/low.go"
+	for name, c := range map[string]struct {
+		edits []edit
+		want  map[string]string // a piece of each changed file's new text
+	}{
+		"by itself": {[]edit{{"", "\tif a > b {\n", "\tif b > a {\n"}}, map[string]string{toy: "\tif b > a {\n"}},
+		"by file":   {[]edit{{"toy.go", "\tif a < b {\n", "\tif b > a {\n"}}, map[string]string{toy: "\tif b > a {\n"}},
+		"by folder": {[]edit{{"low", "\tif a < b {\n", "\tif b > a {\n"}}, map[string]string{low: "\tif b > a {\n"}},
+		"after another": {
+			[]edit{{"", "\tif a > b {\n", "\tif b > a {\n"}, {"", "\tif b > a {\n", "\tif b >= a {\n"}},
+			map[string]string{toy: "\tif b >= a {\n"},
+		},
+		"two files": {
+			[]edit{{"", "\tif a > b {\n", "\tif b > a {\n"}, {"low", "\tif a < b {\n", "\tif b > a {\n"}},
+			map[string]string{toy: "\tif b > a {\n", low: "\tif b > a {\n"},
+		},
+	} {
+		files, err := (&mutation{edits: c.edits}).apply(all)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(files) != len(c.want) {
+			t.Errorf("%s: %d files changed, want %d", name, len(files), len(c.want))
+		}
+		for path, want := range c.want {
+			if !strings.Contains(files[path], want) {
+				t.Errorf("%s: %s is\n%s\nwithout %q", name, path, files[path], want)
+			}
 		}
 	}
 }

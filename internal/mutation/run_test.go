@@ -29,6 +29,7 @@ var (
 // A runner runs the mutations of one module.
 type runner struct {
 	dir   string            // the module's folder
+	files []source          // what may be edited there
 	tmp   string            // for the binaries without a mutation
 	clean map[string]string // those, by package and flags
 }
@@ -69,7 +70,7 @@ func (r *runner) baseline(m *mutation) (*baseline, error) {
 
 // run returns nil when each of the mutation's tests fails with it.
 func (r *runner) run(m *mutation, base *baseline, tmp string) error {
-	files, err := m.apply(r.dir)
+	files, err := m.apply(r.files)
 	if err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func TestMutations(t *testing.T) {
 	if len(all) == 0 {
 		t.Fatal("no mutation found")
 	}
-	r := &runner{dir: root, tmp: t.TempDir(), clean: make(map[string]string)}
+	r := &runner{dir: root, files: sourcesOf(t, root), tmp: t.TempDir(), clean: make(map[string]string)}
 	part, parts := partOf(t, os.Getenv("PART"))
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		if i%parts != part {
@@ -192,7 +193,7 @@ func partOf(t *testing.T, s string) (part, parts int) {
 // TestRunner proves that the runner itself can fail, on a small module.
 func TestRunner(t *testing.T) {
 	const toy = "testdata/toy"
-	r := &runner{dir: toy, tmp: t.TempDir(), clean: make(map[string]string)}
+	r := &runner{dir: toy, files: sourcesOf(t, toy), tmp: t.TempDir(), clean: make(map[string]string)}
 	all := load(t, toy)
 	for name, want := range map[string]error{
 		"noticed":        nil,
