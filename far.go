@@ -54,7 +54,7 @@ const hostEar = "ear"
 // ear is who hears what concerns the request's identity alone, or everybody
 // where it has none.
 func (v *visit) ear() string {
-	if v.who == 0 {
+	if v.identity == 0 {
 		return hostEar
 	}
 	var b strings.Builder
@@ -303,7 +303,7 @@ func (v *visit) pauseFar(ctx context.Context, s *retryafter.Signal, p *line.Paus
 	for _, spec := range p.Limits {
 		op.Pause.Limits = append(op.Pause.Limits, limitOf(spec))
 	}
-	if s.Scope != retryafter.ScopeHost && v.who != 0 {
+	if s.Scope != retryafter.ScopeHost && v.identity != 0 {
 		op.Ear, e.KeyDigest = v.ear(), v.label()
 	}
 	if c := v.narrowest(); s.Scope == retryafter.ScopeRule && c != nil {
@@ -328,7 +328,7 @@ func (v *visit) learnFar(ctx context.Context, key line.LearnedKey, dialect strin
 	case c != nil:
 		op.Only, e.Rule, e.KeyDigest = v.budgetName(c.rule, c.key), c.rule.name, v.t.digestOf(c.key)
 		where = op.Only
-	case v.who != 0:
+	case v.identity != 0:
 		op.Ear, e.KeyDigest = v.ear(), v.label()
 		where = op.Ear
 	}

@@ -35,17 +35,61 @@ func (p *policy) maxPause() time.Duration {
 
 // identify adds a key to the request's identity.
 func (v *visit) identify(r *rule, key string) {
-	if r.key != nil && v.policy.listens {
-		v.who = 1 | maphash.Comparable(v.t.routes.seed, struct {
-			who   uint64
-			place int
-			key   string
-		}{v.who, r.place, key})
+	if r.key != nil {
+		v.identity, v.newcomers = v.with(v.identity, r, key), v.with(v.newcomers, r, "") // no key is empty
+		v.keyed++
 	}
 }
 
-// label is the digests of the keys that are the identity.
+// with returns the identity that has one key more.
+func (v *visit) with(who uint64, r *rule, key string) uint64 {
+	return 1 | maphash.Comparable(v.t.routes.seed, struct {
+		who   uint64
+		place int
+		key   string
+	}{who, r.place, key})
+}
+
+// owner returns the budget of the request's only key; nil where it has none or
+// several.
+func (v *visit) owner() *line.Budget {
+	if v.keyed == 1 {
+		for _, c := range v.claims.all() {
+			if c.rule.key != nil {
+				return c.budget
+			}
+		}
+	}
+	return nil
+}
+
+// chooseEar finds out as whom the request listens, once its budgets are open: an
+// identity that there is no room for counts as newcomers, and nobody else does. It
+// reports whether the observer has to hear that this has begun.
+func (v *visit) chooseEar() (news bool) {
+	v.who = 0
+	if v.identity == 0 || !v.policy.listens {
+		return false
+	}
+	remembered := true
+	if b := v.owner(); b == nil {
+		remembered, news = v.t.table.identity(v.site, v.gate, v.claims.all(), v.identity, v.newcomers)
+	} else {
+		for _, c := range v.claims.all() {
+			remembered = remembered && (c.rule.key == nil || b != v.site.at(c.rule.place))
+		}
+	}
+	if v.who = v.identity; !remembered {
+		v.who = v.newcomers
+	}
+	return news
+}
+
+// label is the digests of the keys that are the identity; empty for newcomers.
 func (v *visit) label() string {
+	if v.who == v.newcomers && v.who != 0 {
+		return ""
+	}
 	if v.claims.n == 1 {
 		return v.t.digestOf(v.claims.few[0].key)
 	}
@@ -188,8 +232,7 @@ func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p l
 		e.Rule, e.KeyDigest = "", ""
 		p.Scope = line.Scope{}
 		if s.Scope != retryafter.ScopeHost {
-			p.Who = v.openEar(ctx)
-			if p.Who != 0 {
+			if p.Who = v.who; p.Who != 0 {
 				e.KeyDigest = v.label()
 			}
 		}
@@ -204,25 +247,31 @@ func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p l
 	}
 }
 
-// retry does what needs the site and the claims' budgets, again with their
-// successors where they have been forgotten meanwhile.
+// retry does what needs the site, the claims' budgets and the request's ear, again
+// with their successors where they have been forgotten meanwhile.
 func (v *visit) retry(ctx context.Context, do func() error) error {
 	for {
-		if err := do(); !errors.Is(err, line.ErrRetired) {
+		err := do()
+		if errors.Is(err, line.ErrNoEar) {
+			err = v.openEar(ctx)
+		} else if !errors.Is(err, line.ErrRetired) {
 			return err
 		}
-		v.open(ctx)
+		if err != nil {
+			v.open(ctx)
+		}
 	}
 }
 
-// openEar returns the request's identity, or none where there is no room to
-// remember what is said to it: then everybody hears it.
-func (v *visit) openEar(ctx context.Context) uint64 {
-	if v.who == 0 || v.t.table.openEar(v.site, v.gate, v.claims.all(), v.who, v.label) {
-		return v.who
+// openEar makes the place for what is said to the request's identity, or to all
+// newcomers where there is no room for it alone.
+func (v *visit) openEar(ctx context.Context) error {
+	news := v.chooseEar()
+	isNew, err := v.site.line.OpenEar(v.who, v.label(), v.owner())
+	if news || isNew && v.who == v.newcomers {
+		v.tell(ctx, Event{Kind: EventOverflow})
 	}
-	v.tell(ctx, Event{Kind: EventOverflow})
-	return 0
+	return err
 }
 
 // narrowest returns the claim of the first rule that is for some methods or
@@ -261,7 +310,7 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 			if v.t.observer != nil {
 				e.KeyDigest = v.t.digestOf(c.key)
 			}
-		} else if s.Who = v.openEar(ctx); s.Who != 0 && v.t.observer != nil {
+		} else if s.Who = v.who; s.Who != 0 && v.t.observer != nil {
 			e.KeyDigest = v.label()
 		}
 		if v.grant.Count {

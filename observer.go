@@ -55,7 +55,8 @@ const (
 	// EventMalformed: a header of an answer was malformed and ignored.
 	EventMalformed
 	// EventOverflow: Config.MaxHosts are remembered and none can be forgotten; a
-	// new host or key shares its policy's overflow entry.
+	// new host or key shares its policy's overflow entry, or a server has begun to
+	// say something to those who share it.
 	EventOverflow
 	// EventOpenRefused: a request was told that the breaker of its host is open,
 	// or half-open without room for it.

@@ -58,8 +58,11 @@ type PauseStatus struct {
 	// Rule is the rule whose requests it holds up; empty for all.
 	Rule string
 	// KeyDigest is the digest of the identity that it holds up, several keys
-	// joined by "+"; empty for everybody.
+	// joined by "+"; empty for everybody, and under Overflow.
 	KeyDigest string
+	// Overflow says that it holds up only the identities that there is no room to
+	// remember; see Config.MaxHosts.
+	Overflow bool
 	// Left is the time until its end.
 	Left time.Duration
 	// Source is the dialect in which the answer spoke; empty where the answer
@@ -74,6 +77,8 @@ type LearnedStatus struct {
 	Rule string
 	// KeyDigest is as in PauseStatus.
 	KeyDigest string
+	// Overflow is as in PauseStatus.
+	Overflow bool
 	// Source is the dialect in which the server spoke.
 	Source string
 	// Window is the limit's period where the server says it, else zero.
@@ -194,14 +199,14 @@ func (h *HostStatus) hear(all []line.Heard, budgets []*line.Budget) {
 			}
 		}
 		if e.Pause > 0 {
-			h.Pauses = append(h.Pauses, PauseStatus{Rule: rule, KeyDigest: key, Left: e.Pause, Source: e.Source})
+			h.Pauses = append(h.Pauses, PauseStatus{Rule: rule, KeyDigest: key, Overflow: e.Shared, Left: e.Pause, Source: e.Source})
 			continue
 		}
 		if rule == "" {
 			rule = learnedName(e.Name)
 		}
 		h.Learned = append(h.Learned, LearnedStatus{
-			Rule: rule, KeyDigest: key, Source: e.Source, Window: e.Window, Limit: max(0, e.Limit),
+			Rule: rule, KeyDigest: key, Overflow: e.Shared, Source: e.Source, Window: e.Window, Limit: max(0, e.Limit),
 			Remaining: e.Left, Reset: e.Reset, Age: e.Age, Drift: e.Drift,
 		})
 	}

@@ -73,8 +73,8 @@ type keys struct {
 	byID map[keyID]*keyEntry
 }
 
-// A keyID is one key under one rule, an identity, or one host's gate in a Shared
-// policy.
+// A keyID is one key under one rule, an identity of several keys, or one host's
+// gate in a Shared policy.
 type keyID struct {
 	place int
 	key   string
@@ -84,11 +84,15 @@ type keyID struct {
 // gatePlace stands where rules have their places.
 const gatePlace = -1
 
-// A keyEntry is the entry of a key, an identity or a gate.
+// A keyEntry is the entry of a key, an identity or a gate. What the server says to
+// an identity of one key is kept with the key's budget, so that it needs no entry
+// of its own. The entry of the identity that all newcomers share is not in the ring.
 type keyEntry struct {
 	entry
-	id     keyID
-	budget *line.Budget // of a key, and nil for all others
+	id        keyID
+	budget    *line.Budget // of a key, and nil for all others
+	newcomers bool
+	parts     atomic.Pointer[[]*line.Budget] // of an identity of several keys: their budgets
 }
 
 // site returns the host's entry, or the one that new hosts share, and whether
@@ -274,45 +278,93 @@ func (t *table) addKey(s *site, own *gate, opened []claim, id keyID) (b *line.Bu
 // file puts e into the ring, and among the keys of its site. t.mu and the site's
 // are held.
 func (t *table) file(e *keyEntry) {
+	e.site.fileKey(e)
+	t.ring = append(t.ring, &e.entry)
+}
+
+// fileKey puts e among the keys of s. s.mu is held.
+func (s *site) fileKey(e *keyEntry) {
 	e.key = e
 	e.used.Store(true)
-	k := e.site.keys.Load()
+	k := s.keys.Load()
 	if k == nil {
 		k = &keys{byID: map[keyID]*keyEntry{}}
-		e.site.keys.Store(k)
+		s.keys.Store(k)
 	}
 	k.mu.Lock()
 	k.byID[e.id] = e
 	k.mu.Unlock()
-	t.ring = append(t.ring, &e.entry)
 }
 
-// openEar makes room for what the server says to an identity. It reports whether
-// there was any.
-func (t *table) openEar(s *site, own *gate, opened []claim, who uint64, label func() string) bool {
+// dropKey is fileKey's opposite. s.mu is held.
+func (s *site) dropKey(e *keyEntry) {
+	k := s.keys.Load()
+	k.mu.Lock()
+	delete(k.byID, e.id)
+	k.mu.Unlock()
+}
+
+// identity makes room for what the server says to an identity of several keys. It
+// reports whether that is remembered; else the identity counts as newcomers, which
+// all share that there is no room for. See table.site for news.
+//
+// An identity that counts as newcomers once does so as long as that can be
+// noticed: it may have been told something there.
+func (t *table) identity(s *site, own *gate, opened []claim, who, newcomers uint64) (remembered, news bool) {
 	id := keyID{who: who}
 	if e := s.key(id); e != nil {
 		e.touch()
-		return true
+		e.join(opened)
+		return true, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.makeRoom(s, own, opened) {
-		return false
-	}
+	room := t.makeRoom(s, own, opened)
 	s.sites.mu.RLock()
 	defer s.sites.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all()[id] != nil {
-		return true
+		return true, false
 	}
-	if s.sites.overflow == s {
-		return false
+	room = room && s.sites.overflow != s
+	shared := s.all()[keyID{who: newcomers}]
+	if shared != nil {
+		if !room || !s.line.RetireEar(newcomers, true) {
+			return false, false
+		}
+		s.dropKey(shared)
 	}
-	t.file(&keyEntry{entry: entry{site: s}, id: id})
-	s.line.OpenEar(who, label())
-	return true
+	if !room {
+		s.fileKey(&keyEntry{entry: entry{site: s}, id: keyID{who: newcomers}, newcomers: true})
+		return false, true
+	}
+	e := &keyEntry{entry: entry{site: s}, id: id}
+	e.join(opened)
+	t.file(e)
+	return true, false
+}
+
+// join notes the budgets of an identity's keys, if they are not those noted.
+func (e *keyEntry) join(opened []claim) {
+	n, same := 0, true
+	noted := e.parts.Load()
+	for _, c := range opened {
+		if c.rule.key != nil {
+			same = same && noted != nil && n < len(*noted) && (*noted)[n] == c.budget
+			n++
+		}
+	}
+	if same && noted != nil {
+		return
+	}
+	parts := make([]*line.Budget, 0, n)
+	for _, c := range opened {
+		if c.rule.key != nil {
+			parts = append(parts, c.budget)
+		}
+	}
+	e.parts.Store(&parts)
 }
 
 // sweep is how many entries a search for room may look at, on average.
@@ -352,8 +404,8 @@ func (e *entry) opened(own *gate, opened []claim) bool {
 		return true
 	case e.key.id.place == gatePlace:
 		return own != nil && e == &own.entry
-	case e.key.budget == nil:
-		return true
+	case e.key.budget == nil: // an identity, which is opened last
+		return false
 	}
 	return slices.ContainsFunc(opened, func(c claim) bool { return c.budget == e.key.budget })
 }
@@ -367,13 +419,15 @@ func (e *entry) forget() bool {
 	if e.key != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if b := e.key.budget; b == nil && !s.line.RetireEar(e.key.id.who) || b != nil && !s.line.Retire(b) {
+		switch b := e.key.budget; {
+		case b != nil && !s.line.Retire(b):
+			return false
+		// While all of its keys are remembered for a reason, so is it: else it might
+		// have to count as newcomers.
+		case b == nil && (s.line.InUse(*e.key.parts.Load()) || !s.line.RetireEar(e.key.id.who, false)):
 			return false
 		}
-		k := s.keys.Load()
-		k.mu.Lock()
-		delete(k.byID, e.key.id)
-		k.mu.Unlock()
+		s.dropKey(e.key)
 		return true
 	}
 	s.sites.mu.Lock()
@@ -397,8 +451,10 @@ func (s *site) retire() bool {
 		}
 		own = g.own
 	}
-	if len(s.all()) > 0 {
-		return false
+	for _, e := range s.all() {
+		if !e.newcomers {
+			return false
+		}
 	}
 	var few [4]*line.Budget
 	budgets := few[:0]

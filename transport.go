@@ -25,7 +25,10 @@ type Config struct {
 	// only when nobody could notice. When none can be, new hosts share one
 	// overflow entry of their policy (budgets, line, slots and breaker), new keys
 	// share one of their host, and EventOverflow says so. Each host with a breaker
-	// under a Shared policy counts. Zero means 100,000.
+	// under a Shared policy counts, and so does each combination of keys where
+	// several rules of a request have one. What a server says to callers whose keys
+	// share an overflow entry holds for all of these, and for no others. Zero means
+	// 100,000.
 	MaxHosts int
 	// Secret is what key digests are made with, so that several processes agree
 	// on them. Nil: a random one per process.

@@ -32,7 +32,10 @@ type visit struct {
 	claims list[claim]     // the rules that match, narrow before wide
 	needs  list[line.Need] // what they take, without those that cost nothing
 
-	who uint64 // its identity: the keys of the rules that match; zero: none
+	identity  uint64 // the keys of the rules that match; zero: none
+	newcomers uint64 // the identity of all whose keys, under these rules, there is no room for
+	keyed     int    // how many of these rules have keys
+	who       uint64 // as whom it listens: one of the two; zero: none
 
 	record *record // nil: it is not traced
 
@@ -166,6 +169,7 @@ func (v *visit) openBudgets(ctx context.Context) {
 			v.needs.add(line.Need{B: c.budget, Cost: c.cost})
 		}
 	}
+	news = v.chooseEar() || news
 	if news {
 		v.tell(ctx, Event{Kind: EventOverflow})
 	}

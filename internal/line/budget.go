@@ -48,6 +48,7 @@ type demand struct {
 	classes []*class
 	stamp   uint64
 	heard   []held // what answers have said about it
+	ear     *ear   // of the identity that it belongs to; see OpenEar
 	flying  int64  // see Budget.counted
 }
 
@@ -216,8 +217,30 @@ func (b *Budget) planned() *law.Plan {
 func (l *Line) Retire(b *Budget) bool {
 	now := l.lock()
 	defer l.unlock()
-	b.retired = b.users == 0 && b.few == 0 && b.flying == 0 && b.state.Recovered(now) && recovered(b.heard, now)
+	b.retired = b.retired || b.recovered(now)
+	if b.retired && b.ear != nil {
+		delete(l.heard.ids, b.ear.who)
+		b.ear = nil
+	}
 	return b.retired
+}
+
+// recovered reports whether b makes no other difference to any request than a new
+// one.
+func (b *Budget) recovered(now law.Time) bool {
+	return b.users == 0 && b.few == 0 && b.flying == 0 && b.state.Recovered(now) && recovered(b.heard, now) && b.ear.recovered(now)
+}
+
+// InUse reports whether Retire would fail for each of budgets. Of none, it is false.
+func (l *Line) InUse(budgets []*Budget) bool {
+	now := l.lock()
+	defer l.unlock()
+	for _, b := range budgets {
+		if b.retired || b.recovered(now) {
+			return false
+		}
+	}
+	return len(budgets) > 0
 }
 
 // RetireAll is Retire for the whole line, whose budgets and only gate, or nil,
@@ -233,8 +256,15 @@ func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
 			return false
 		}
 	}
-	if h := l.heard; h != nil && (len(h.ids) > 0 || !recovered(h.host.list, now)) {
-		return false
+	if h := l.heard; h != nil {
+		if !recovered(h.host.list, now) {
+			return false
+		}
+		for _, e := range h.ids {
+			if !e.recovered(now) {
+				return false
+			}
+		}
 	}
 	l.retired = g == nil || l.retireGate(g, now)
 	return l.retired
@@ -243,6 +273,10 @@ func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
 // ErrRetired says that the line or a budget has been forgotten meanwhile. The
 // caller looks for its successor and enters again.
 var ErrRetired = errors.New("line: retired")
+
+// ErrNoEar says that there is no place for what concerns an identity: OpenEar
+// makes it.
+var ErrNoEar = errors.New("line: no ear")
 
 // gone reports whether needs belong to what is forgotten.
 func (l *Line) gone(needs []Need) bool {

@@ -20,7 +20,8 @@ type hearing struct {
 // An ear is what was said to one identity, or to all.
 type ear struct {
 	label  string // of the identity, for Heard
-	flying int64  // requests granted and not answered
+	who    uint64
+	flying int64 // requests granted and not answered
 	list   []held
 }
 
@@ -40,32 +41,56 @@ type Scope struct {
 	Rule *Budget
 }
 
-// OpenEar makes the place for what concerns an identity alone. Without it Pause
-// and Learn return ErrRetired.
-func (l *Line) OpenEar(who uint64, label string) {
+// OpenEar makes the place for what concerns an identity alone, and reports
+// whether it is new. Without it Pause and Learn return ErrNoEar. It is forgotten
+// together with owner, or by RetireEar where that is nil. The error is ErrRetired.
+func (l *Line) OpenEar(who uint64, label string, owner *Budget) (isNew bool, err error) {
 	l.lock()
 	defer l.unlock()
+	if l.retired || owner != nil && owner.retired {
+		return false, ErrRetired
+	}
 	h := l.hear()
 	if h.ids[who] != nil {
-		return
+		return false, nil
 	}
 	if h.ids == nil {
 		h.ids = map[uint64]*ear{}
 	}
-	h.ids[who] = &ear{label: label, flying: h.flying[who]}
+	e := &ear{label: label, who: who, flying: h.flying[who]}
+	h.ids[who] = e
 	delete(h.flying, who)
+	if owner != nil {
+		owner.wanted().ear = e
+	}
+	return true, nil
 }
 
-// RetireEar forgets what was said to an identity, if nobody can notice.
-func (l *Line) RetireEar(who uint64) bool {
+// RetireEar forgets what was said to an identity, if forgetting makes no
+// difference to any request. With waiting, requests in line count too.
+func (l *Line) RetireEar(who uint64, waiting bool) bool {
 	now := l.lock()
 	defer l.unlock()
-	e := l.hear().ids[who]
-	if e != nil && (e.flying > 0 || !recovered(e.list, now)) {
+	if l.heard == nil {
+		return true
+	}
+	if l.heard.flying[who] > 0 || !l.heard.ids[who].recovered(now) {
 		return false
+	}
+	if waiting {
+		for w := l.first; w != nil; w = w.next {
+			if w.who == who {
+				return false
+			}
+		}
 	}
 	delete(l.heard.ids, who)
 	return true
+}
+
+// recovered reports whether forgetting e, which may be nil, makes no difference.
+func (e *ear) recovered(now law.Time) bool {
+	return e == nil || e.flying <= 0 && recovered(e.list, now)
 }
 
 func (l *Line) hear() *hearing {

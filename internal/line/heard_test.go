@@ -36,7 +36,7 @@ func TestHeardWhileInLine(t *testing.T) {
 			}
 			const ids = 2
 			for who := uint64(1); who <= ids; who++ {
-				l.OpenEar(who, "")
+				l.OpenEar(who, "", nil)
 			}
 			type claim struct {
 				who   uint64
@@ -148,7 +148,7 @@ func TestHeardWhileInLine(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			for who := uint64(1); who <= ids; who++ {
-				if !l.RetireEar(who) {
+				if !l.RetireEar(who, false) {
 					fault("identity %d is not forgotten", who)
 				}
 			}

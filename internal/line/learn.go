@@ -45,7 +45,7 @@ func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now
 	} else {
 		e := l.ear(s.Who)
 		if e == nil {
-			return 0, ErrRetired
+			return 0, ErrNoEar
 		}
 		if list, flying = &e.list, &e.flying; s.Who == 0 {
 			flying = &l.flying

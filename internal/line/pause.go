@@ -24,8 +24,11 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 	now := l.lock()
 	defer l.unlock()
 	e := l.ear(p.Who)
-	if l.retired || e == nil || p.Rule != nil && p.Rule.retired {
+	switch {
+	case l.retired || p.Rule != nil && p.Rule.retired:
 		return 0, ErrRetired
+	case e == nil:
+		return 0, ErrNoEar
 	}
 	h := e.find(func(h *held) bool { return h.only == p.Rule && h.isPause() })
 	if h == nil {

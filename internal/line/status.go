@@ -9,6 +9,7 @@ import (
 // Heard is what a line knows from answers, for pages.
 type Heard struct {
 	Label  string  // of the identity
+	Shared bool    // it is what many identities without a label share
 	Rule   *Budget // which it is about; nil: all
 	Source string
 	// A pause, or what is left of a limit.
@@ -25,9 +26,9 @@ type Heard struct {
 func (l *Line) Heard(budgets []*Budget) (all []Heard) {
 	now := l.lock()
 	defer l.unlock()
-	add := func(label string, rule *Budget, list []held) {
+	add := func(label string, shared bool, rule *Budget, list []held) {
 		for i := range list {
-			h := Heard{Label: label, Rule: rule, Source: list[i].source, LearnedKey: list[i].key}
+			h := Heard{Label: label, Shared: shared, Rule: rule, Source: list[i].source, LearnedKey: list[i].key}
 			if list[i].only != nil {
 				h.Rule = list[i].only
 			}
@@ -50,12 +51,12 @@ func (l *Line) Heard(budgets []*Budget) (all []Heard) {
 		}
 	}
 	for _, b := range budgets {
-		add("", b, b.heard)
+		add("", false, b, b.heard)
 	}
 	if h := l.heard; h != nil {
-		add("", nil, h.host.list)
+		add("", false, nil, h.host.list)
 		for _, e := range h.ids {
-			add(e.label, nil, e.list)
+			add(e.label, e.label == "", nil, e.list)
 		}
 	}
 	return all
