@@ -153,6 +153,9 @@ func (r *route) learn(at time.Duration, s *retryafter.Signal, flying *bool) bool
 			scope.Rule = r.budgets[i]
 		}
 		said := r.policy.said(l, at)
+		if said.Empty() {
+			continue
+		}
 		var ended []*line.Budget
 		if *flying {
 			ended, *flying = r.budgets, false
@@ -292,6 +295,9 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 		return
 	}
 	said := v.policy.said(l, v.grant.At)
+	if said.Empty() {
+		return
+	}
 	e := Event{
 		Kind: EventLearned, Status: status, Dialect: dialect,
 		Limit: max(0, said.Limit), Remaining: l.Remaining, Reset: time.Duration(said.Reset),
@@ -333,6 +339,9 @@ func (p *policy) said(l *retryafter.LimitSignal, started time.Duration) law.Said
 	said := law.Said{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Learn == LearnPace}
 	if l.HasLimit {
 		said.Limit = l.Limit
+		if l.Limit < 0 && l.Remaining <= 0 {
+			said.Limit = 0 // as a server without a limit says too
+		}
 	}
 	most := p.maxPause()
 	if l.HasWindow {

@@ -192,8 +192,9 @@ const (
 	// raises it only with nothing else in flight, and to no more than those were
 	// told that were in flight together with it; one that was started before the
 	// last heard raises nothing. From the reset on it is at most the announced
-	// limit, until the server says more, and where the server announces none, no
-	// cap. Where the server does not say when units come back, its window counts
+	// limit, for one window and for a minute at least, and then, or where the
+	// server announces none, no cap, unless the server says more. A limit of none
+	// with none left says nothing. Where the server does not say when units come back, its window counts
 	// as the time, up to a minute; and where that is not said either, one request
 	// a second asks when nothing is left.
 	LearnLower Learn = iota

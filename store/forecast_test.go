@@ -8,15 +8,29 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// A server that announces a limit of no units says nothing of when one comes.
+// A limit of none with none left says nothing, however often it is said.
 func TestForecastUnderALimitOfNone(t *testing.T) {
 	m := &store.Memory{Now: func() time.Time { return time.Unix(1, 0) }}
 	ask := store.Op{Kind: store.OpTake, Group: "g", Ears: []string{"ear"}}
+	learn := func(left, limit int64) store.Op {
+		return store.Op{Kind: store.OpLearn, Group: "g", Ear: "ear", Learn: &store.Learn{Name: "n", Left: left, Limit: limit, Reset: time.Second, Period: time.Second}}
+	}
 	results, err := m.Do(context.Background(), []store.Op{
-		{Kind: store.OpLearn, Group: "g", Ear: "ear", Learn: &store.Learn{Name: "n", Limit: 0, Reset: time.Second, Period: time.Second}},
-		{Kind: store.OpForecast, Group: "g", Asks: []store.Op{ask}},
+		learn(0, 0), learn(-5, 0),
+		{Kind: store.OpForecast, Group: "g", Asks: []store.Op{ask, ask}},
+		learn(1, 0), // and no more until the reset
+		{Kind: store.OpForecast, Group: "g", Asks: []store.Op{ask, ask, ask}},
 	})
-	if err != nil || results[1].Waits[0].For != time.Second {
-		t.Errorf("got %+v, %v, want a wait until the window's end", results, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range append(results[2].Waits, results[4].Waits...) {
+		want := time.Duration(0)
+		if i > 2 {
+			want = time.Second
+		}
+		if w.For != want {
+			t.Errorf("number %d: got a wait of %v, want %v", i, w.For, want)
+		}
 	}
 }

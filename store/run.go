@@ -430,6 +430,12 @@ func sum(t Instant, d time.Duration) Instant {
 // flight, so that it only lowers what is left, until units come back.
 func (t *tx) learn(op *Op) {
 	l := op.Learn
+	said := law.Said{
+		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: l.Started, Pace: l.Pace,
+	}
+	if said.Empty() {
+		return
+	}
 	where := op.Ear
 	if op.Only != "" {
 		where = op.Only
@@ -453,13 +459,7 @@ func (t *tx) learn(op *Op) {
 	}
 	h := &r.heard[i]
 	h.source = l.Source
-	limit := l.Limit
-	if limit == 0 {
-		limit = -1 // windows without units would follow each other for ever
-	}
-	h.limit.HearOfSome(t.now, law.Said{
-		Left: l.Left, Limit: limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: l.Started, Pace: l.Pace,
-	}, l.InFlight)
+	h.limit.HearOfSome(t.now, said, l.InFlight)
 	r.dirty = true
 }
 

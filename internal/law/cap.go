@@ -5,7 +5,12 @@ import "time"
 const second = int64(time.Second)
 
 // Cap is what a server has said is left of one of its limits: so many units
-// until they come back, and from then on what it announced, until it says more.
+// until they come back, and what it announced in each window after that. It ends
+// with the first window after the reset, a minute after it at the earliest, unless
+// the server says more by then. Starts and waiters do not make it last longer.
+//
+// Numbers are a server's, and may be anything. A limit below 1 is no limit, and a
+// window is no shorter than shortest, so that each window makes room.
 //
 // Left is what was said less what was granted and not answered: nobody knows
 // whether the server has counted those yet. So only an answer with nothing else
@@ -21,7 +26,7 @@ type Cap struct {
 	flying *int64 // units granted and not answered, of those whom it holds; nil in a plan
 	begun  Time   // from when on takes have lowered left
 	rolled bool   // then units came back
-	keep   Time   // until when it must not be forgotten
+	keep   Time   // when it ends: from then on it holds nothing up
 
 	pace    bool // left is spread over the time until end
 	started bool // somebody has in this window
@@ -47,6 +52,12 @@ func NewCap(name string, flying *int64) *Cap {
 	return &Cap{Name: name, left: Unlimited, low: Unlimited, lower: Unlimited, since: -Never, limit: -1, end: -Never, window: second, keep: -Never, heard: -Never, flying: flying}
 }
 
+// shortest is the least length of a window.
+const shortest = int64(time.Millisecond)
+
+// lasting is the least time for which a limit holds after its reset.
+const lasting = 60 * second
+
 // Said is what one answer said about a limit.
 type Said struct {
 	Left    int64
@@ -58,17 +69,24 @@ type Said struct {
 	Pace    bool  // spread what is left
 }
 
+// Empty reports that s says nothing about a limit: none is left of none. Servers that
+// do not limit a request send that with every response.
+func (s *Said) Empty() bool { return s.Limit == 0 && s.Left <= 0 }
+
 // Hear takes in what an answer has said that came at now. It reports how much
 // the cap fell below what starts have used of it: what others have spent.
 func (c *Cap) Hear(now Time, s Said) (spent int64) {
 	c.roll(now)
+	if s.Empty() {
+		return 0
+	}
 	end, blind := addSat(now, s.Reset), s.Reset < 0
 	if blind {
 		end = addSat(now, second)
 	}
 	flying := *c.flying - s.Own
 	older := s.Started < c.heard
-	if c.stale(end) || older && addSat(end, second) < c.end {
+	if c.stale(end) || older && (c.Over(now) || addSat(end, second) < c.end) {
 		return 0
 	}
 	if s.Started >= c.since {
@@ -80,7 +98,7 @@ func (c *Cap) Hear(now Time, s Said) (spent int64) {
 		return 0
 	}
 	if c.said && s.Left < c.left {
-		spent = c.left - s.Left
+		spent = subSat(c.left, s.Left)
 		c.drift = addSat(c.drift, spent)
 	}
 	if left := subSat(min(c.low, c.lower), flying); flying == 0 || left < c.left {
@@ -93,20 +111,25 @@ func (c *Cap) Hear(now Time, s Said) (spent int64) {
 		end = c.end // the same instant, rounded otherwise
 	}
 	c.end, c.blind = end, blind
-	if c.limit = s.Limit; blind {
+	switch c.limit = s.Limit; {
+	case blind:
 		c.limit = 1
+	case s.Limit <= 0:
+		c.limit = -1
 	}
 	switch {
 	case blind:
 		c.window = second
 	case s.Window > 0:
-		c.window = s.Window
+		c.window = max(s.Window, shortest)
 	default:
 		c.window = max(c.window, s.Reset)
 	}
 	c.pace = s.Pace && !blind
 	c.heard, c.told, c.said, c.rolled = s.Started, now, true, false
-	c.remember(end)
+	if c.keep = end; c.limit > 0 {
+		c.keep = addSat(end, addSat(c.window, (max(c.window, lasting)-1)/c.window*c.window))
+	}
 	return spent
 }
 
@@ -116,43 +139,32 @@ func (c *Cap) stale(end Time) bool {
 	return c.rolled && end <= addSat(c.begun, min(second, c.window/2))
 }
 
-// remember puts off the time from which on the cap may be forgotten: a window
-// after all has come back and nobody has used any, and never before a minute.
-func (c *Cap) remember(t Time) {
-	if c.limit < 0 {
-		c.keep = c.end // nothing holds after it
-		return
-	}
-	c.keep = max(c.keep, addSat(t, max(c.window, 60*second)))
-}
-
 // roll lets come back what has come back by t.
 func (c *Cap) roll(t Time) {
 	if t < c.end {
 		return
 	}
+	if t >= c.keep {
+		c.left, c.limit, c.end, c.window = Unlimited, -1, Never, second
+		c.said, c.blind, c.pace, c.rolled = false, false, false, false
+		c.low, c.lower = Unlimited, Unlimited
+		return
+	}
 	c.left = c.fresh()
-	if c.flying != nil && !c.blind && c.limit >= 0 {
+	if c.flying != nil && !c.blind {
 		c.left = subSat(c.left, *c.flying)
 	}
 	c.said = false
-	if c.limit < 0 {
-		c.end = Never
-		return
-	}
 	c.rolled, c.low, c.lower = !c.blind, Unlimited, Unlimited
 	c.begun = addSat(c.end, subSat(t, c.end)/c.window*c.window)
-	c.end = addSat(c.begun, c.window)
+	c.end = min(addSat(c.begun, c.window), c.keep)
 	c.started = false
 }
 
-// fresh returns what is left when units come back.
+// fresh returns what is left when units come back: one at least.
 func (c *Cap) fresh() int64 {
-	switch {
-	case c.blind:
+	if c.blind {
 		return max(c.left, 1)
-	case c.limit < 0:
-		return Unlimited
 	}
 	return c.limit
 }
@@ -184,7 +196,6 @@ func (c *Cap) Take(t Time, cost int64) bool {
 	if c.left != Unlimited {
 		c.left = subSat(c.left, cost)
 		c.started, c.last = true, t
-		c.remember(t)
 	}
 	return false
 }
@@ -204,9 +215,10 @@ func (c *Cap) Remaining(now Time) int64 {
 	return c.left
 }
 
-func (c *Cap) Recovered(now Time) bool {
-	return now >= c.keep && *c.flying == 0
-}
+func (c *Cap) Recovered(now Time) bool { return c.Over(now) && *c.flying == 0 }
+
+// Over reports whether c holds nothing up until it is told more.
+func (c *Cap) Over(now Time) bool { return now >= c.keep }
 
 func (c *Cap) history(Time) []Entry { return nil }
 
@@ -225,12 +237,18 @@ type CapStatus struct {
 	Told        Time          // when it was last told
 	Drift       int64         // units that others have spent, as far as it shows
 	Blind       bool          // nobody said when units come back
+	End         Time          // when c ends
+}
+
+// Tightens reports whether starts that were possible by o may not be by s.
+func (s CapStatus) Tightens(o CapStatus) bool {
+	return s.Left < o.Left || s.Reset > o.Reset || s.Window != o.Window || s.Limit != o.Limit || s.Blind != o.Blind || s.End > o.End
 }
 
 // Status returns what c knows at now.
 func (c *Cap) Status(now Time) CapStatus {
 	c.roll(now)
-	return CapStatus{c.left, c.limit, c.end, time.Duration(c.window), c.told, c.drift, c.blind}
+	return CapStatus{c.left, c.limit, c.end, time.Duration(c.window), c.told, c.drift, c.blind, c.keep}
 }
 
 // Announced returns the limit that the server has announced, if it has.

@@ -1,6 +1,7 @@
 package law
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -23,7 +24,13 @@ func TestCap(t *testing.T) {
 		want []Time // the starts of costs of 1
 	}{
 		{"a limit", Said{Left: 2, Limit: 3, Reset: 10 * sec}, seconds(0, 0, 10, 10, 10, 20, 20, 20, 30)},
-		{"a limit of another window", Said{Left: 1, Limit: 1, Reset: 10 * sec, Window: 60 * sec}, seconds(0, 10, 70, 130)},
+		{"a limit of another window", Said{Left: 1, Limit: 1, Reset: 10 * sec, Window: 60 * sec}, seconds(0, 10, 70, 70)},
+		{"a minute after the reset it ends", Said{Left: 0, Limit: 1, Reset: 20 * sec}, seconds(20, 40, 60, 80, 80, 80)},
+		{"its last window is whole", Said{Left: 0, Limit: 1, Reset: 25 * sec}, seconds(25, 50, 75, 100, 100)},
+		{"a day", Said{Left: 0, Limit: 1, Reset: 86400 * sec}, seconds(86400, 2*86400, 2*86400)},
+		{"none of none", Said{Left: 0, Limit: 0, Reset: 0}, seconds(0, 0, 0)},
+		{"less than none of none", Said{Left: -1, Limit: 0, Reset: 60 * sec}, seconds(0, 0, 0)},
+		{"some of none", Said{Left: 2, Limit: 0, Reset: 10 * sec}, seconds(0, 0, 10, 10, 10)},
 		{"no limit", Said{Left: 2, Limit: -1, Reset: 10 * sec}, seconds(0, 0, 10, 10, 10, 10, 10)},
 		{"no reset", Said{Left: 2, Limit: 40, Reset: -1}, seconds(0, 0, 1, 2, 3)},
 		{"nothing left", Said{Left: 0, Limit: 2, Reset: 7 * sec}, seconds(7, 7, 14)},
@@ -139,6 +146,51 @@ func TestPlanUnderACap(t *testing.T) {
 				rt.Fatalf("%+v: a cost of %d from %d could start at %d, want %d\n%v", said, cost, from, got, want, p.todo.all())
 			}
 			p.Insert(got, seq, cost)
+		}
+	})
+}
+
+// Whatever a server says, a Cap finds an instant at which there is room, and a Plan
+// passes no more than the starts that are planned.
+func TestCapOfHostileNumbers(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		number := rapid.OneOf(
+			rapid.SampledFrom([]int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 2, sec, 86400 * sec, Never - 1, Never}),
+			rapid.Int64Range(-5, 3*sec),
+			rapid.Int64(),
+		)
+		var flying int64
+		var p Plan
+		c, now := NewCap("", &flying), Time(0)
+		for seq := range uint64(rapid.IntRange(1, 20).Draw(rt, "n")) {
+			now += rapid.Int64Range(0, 2*sec).Draw(rt, "pass")
+			if rapid.Bool().Draw(rt, "it says more") {
+				c.Hear(now, Said{
+					Left: number.Draw(rt, "left"), Limit: number.Draw(rt, "limit"), Reset: number.Draw(rt, "reset"), Window: number.Draw(rt, "window"),
+					Started: now - rapid.Int64Range(0, sec).Draw(rt, "latency"), Pace: rapid.Bool().Draw(rt, "pace"),
+				})
+				p.Forget()
+			}
+			cost := rapid.Int64Range(1, 3).Draw(rt, "cost")
+			at, _ := c.Earliest(now, now, cost)
+			if at < now {
+				rt.Fatalf("at %d it has room at %d", now, at)
+			}
+			s := c.simulate(now)
+			if then, _ := s.earliest(at, cost, nil); then != at && at != Never {
+				rt.Fatalf("there is no room at %d, but at %d: %+v", at, then, c)
+			}
+			planned, _ := p.Earliest(c, now, now, cost, false)
+			if turns := p.Turns(); turns > p.Len() {
+				rt.Fatalf("%d turns with %d planned", turns, p.Len())
+			}
+			if planned != Never {
+				p.Insert(planned, seq, cost)
+			}
+			c.Take(now, cost)
+			if now >= c.keep && c.left != Unlimited {
+				rt.Fatalf("at %d it holds, after its end at %d", now, c.keep)
+			}
 		}
 	})
 }

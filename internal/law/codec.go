@@ -321,6 +321,9 @@ func DecodeCap(b []byte, flying *int64) (*Cap, error) {
 	if c.window <= 0 {
 		d.fail()
 	}
+	if c.limit == 0 {
+		c.limit = -1
+	}
 	return c, d.end()
 }
 
@@ -330,6 +333,9 @@ func (c *Cap) HearOfSome(now Time, s Said, flying int64) {
 	c.roll(now)
 	// One more in flight, and one more left, are the same again; but with somebody
 	// in flight Hear raises nothing.
+	if s.Empty() {
+		return
+	}
 	flying++
 	c.flying, s.Left = &flying, addSat(s.Left, 1)
 	c.Hear(now, s)

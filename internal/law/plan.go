@@ -19,6 +19,8 @@ type Plan struct {
 	stale bool
 
 	mark *checkpoint // another; see Mark
+
+	turns int // of searches after their first, for tests
 }
 
 // A checkpoint is a budget as it will be at an instant.
@@ -94,7 +96,9 @@ func (p *Plan) earliest(st State, now, t Time, cost int64, fifo bool, until Time
 	}
 	todo, begin := &p.todo, p.todo.steps
 	s, i, t, since, hard := p.begin(st, now, t, cost)
-	for {
+	// Each turn passes a planned start, or is the last: what a server announced has
+	// no part in how many there are.
+	for ; ; p.turns++ {
 		i = s.pass(now, t, todo, i)
 		e := todo.get(i)
 		at, atLeast = s.earliest(t, cost, todo)
@@ -219,7 +223,9 @@ func (p *Plan) EarliestAmong(st State, now, t Time, cost int64, counts func(seq 
 			some.todo.insert(*e)
 		}
 	}
-	return some.Earliest(st, now, t, cost, true)
+	at, atLeast = some.Earliest(st, now, t, cost, true)
+	p.turns += some.turns
+	return at, atLeast
 }
 
 // Feasible reports whether every planned start is possible.
@@ -326,3 +332,10 @@ func (p *Plan) Len() int { return p.todo.len() }
 // Steps returns how many planned starts have been passed in searches since p was
 // made, for tests.
 func (p *Plan) Steps() int { return p.todo.steps }
+
+// Turns returns how many instants searches have found wanting since it was last
+// called, for tests.
+func (p *Plan) Turns() (n int) {
+	n, p.turns = p.turns, 0
+	return n
+}

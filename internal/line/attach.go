@@ -44,14 +44,16 @@ func (l *Line) attach(b *Budget, cost func(*waiter) int64) {
 	}
 	l.dropPlan()
 	for w := l.first; w != nil; w = w.next {
-		w.need(b, cost(w))
+		l.need(w, b, cost(w))
 	}
 	l.plain.needs = l.first.needs
 }
 
-func (w *waiter) need(b *Budget, cost int64) {
+// need makes w need cost units of b besides.
+func (l *Line) need(w *waiter, b *Budget, cost int64) {
 	w.needs = append(slices.Clip(w.needs), Need{B: b, Cost: cost})
 	b.wanted().users++
+	l.limitWait(w)
 }
 
 // regroup is attach where afterwards needs differ. Planned starts stay: the
@@ -71,7 +73,7 @@ func (l *Line) regroup(b *Budget, cost func(*waiter) int64) {
 	}
 	for w := l.first; w != nil; w = w.next {
 		if n := cost(w); n > 0 {
-			w.need(b, n)
+			l.need(w, b, n)
 		}
 		c := l.classOf(w.needs, w.noSlot, w.gate)
 		if c == nil {

@@ -36,6 +36,9 @@ func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now
 	if l.retired || s.Rule != nil && s.Rule.retired {
 		return 0, ErrRetired
 	}
+	if said.Empty() {
+		return 0, nil
+	}
 	var list *[]held
 	var flying *int64
 	l.hear()
@@ -66,25 +69,23 @@ func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now
 	if l.waiting == 0 {
 		return c.Hear(now, *said), nil
 	}
-	before := c.Remaining(now)
+	before := c.Status(now)
 	spent = c.Hear(now, *said)
-	switch {
-	case isNew:
+	if isNew {
 		l.hold(h.b, s, false)
-		l.changed(now, true, h.b)
-	default:
-		l.changed(now, c.Remaining(now) < before, h.b)
 	}
+	l.changed(now, isNew || c.Status(now).Tightens(before), h.b)
 	return spent, nil
 }
 
 // makeRoom returns the index of a new element, or -1 where the list is full and
-// all are in use.
+// all are in use. One that has ended is in use by none, whoever still stands in
+// line with it.
 func (l *Line) makeRoom(list *[]held) int {
 	n, idle := 0, -1
 	for i := range *list {
 		if h := &(*list)[i]; !h.isPause() {
-			if n++; idle < 0 && h.b.users == 0 {
+			if n++; idle < 0 && (h.b.users == 0 || h.b.state.(*law.Cap).Over(l.last)) {
 				idle = i
 			}
 		}

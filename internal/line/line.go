@@ -217,6 +217,17 @@ func (l *Line) unlock() {
 	l.mu.Unlock()
 }
 
+// watchSteps is where a test sees how many steps a loop has made, of those that look
+// for a start or start all who are due, and how many waited meanwhile. Their number
+// depends on those in line and on their rules, and on no number of a server's.
+var watchSteps func(l *Line, steps, waiting int)
+
+func (l *Line) watchSteps(steps, waiting int) {
+	if watchSteps != nil {
+		watchSteps(l, steps, waiting)
+	}
+}
+
 func (l *Line) full() bool { return l.slots > 0 && l.inFlight >= l.slots }
 
 // Start is Enter for a request that takes one unit of each of budgets and starts

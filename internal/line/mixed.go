@@ -63,8 +63,10 @@ func (l *Line) pull(c *class) {
 
 // dispatchMixed is dispatch where needs differ.
 func (l *Line) dispatchMixed(now law.Time) {
-	waiting := l.waiting
+	waiting, all, turns := l.waiting, l.waiting, 0
 	for {
+		turns++
+		l.watchSteps(turns, all)
 		for c := l.due.min(); c != nil && c.first.at <= now; c = l.due.min() {
 			l.pull(c)
 			c.since = now
@@ -163,8 +165,8 @@ func (l *Line) next(now law.Time) *class {
 // searchAmong returns the earliest start of w that delays nobody of those in
 // line who count.
 func (l *Line) searchAmong(w *waiter, now law.Time, counts func(seq uint64) bool) foresight {
-	return earliest(w.needs, now, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
-		return b.planned().EarliestAmong(b.state, now, t, cost, counts)
+	return l.earliest(w.needs, now, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
+		return l.watched(b).EarliestAmong(b.state, now, t, cost, counts)
 	})
 }
 
@@ -318,8 +320,8 @@ func (l *Line) sooner(w *waiter, t, now law.Time) bool {
 	}
 	l.looks++
 	l.unplan(w)
-	p := earliest(w.needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
-		return b.planned().Sooner(b.state, now, t, w.at, cost)
+	p := l.earliest(w.needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
+		return l.watched(b).Sooner(b.state, now, t, w.at, cost)
 	})
 	if p.at >= w.at {
 		l.plan(w)

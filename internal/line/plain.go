@@ -58,11 +58,14 @@ func (c *class) remove(w *waiter) {
 }
 
 // earliest returns the first instant at or after t at which every need has
-// room, as find tells it for one need.
-func earliest(needs []Need, t law.Time, find func(b *Budget, cost int64, t law.Time) (law.Time, bool)) foresight {
-	p := foresight{at: t, bind: -1}
+// room, as find tells it for one need. Each turn but the last finds a later instant:
+// one at which a law has room again, or that after a planned start.
+func (l *Line) earliest(needs []Need, t law.Time, find func(b *Budget, cost int64, t law.Time) (law.Time, bool)) foresight {
+	p, turns := foresight{at: t, bind: -1}, 0
 	for again := true; again; {
 		again = false
+		turns++
+		l.watchSteps(turns, l.waiting)
 		for i := range needs {
 			at, atLeast := find(needs[i].B, needs[i].Cost, p.at)
 			if at > p.at {
@@ -79,7 +82,7 @@ func earliest(needs []Need, t law.Time, find func(b *Budget, cost int64, t law.T
 
 // real is earliest by what has started, whatever is planned.
 func (l *Line) real(needs []Need, t, now law.Time) foresight {
-	return earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
+	return l.earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
 		return b.state.Earliest(now, t, cost)
 	})
 }
@@ -87,9 +90,18 @@ func (l *Line) real(needs []Need, t, now law.Time) foresight {
 // search is earliest by what has started and what is planned. Nothing planned
 // becomes impossible by a start then.
 func (l *Line) search(needs []Need, t, now law.Time) foresight {
-	return earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
-		return b.planned().Earliest(b.state, now, t, cost, !l.mixed)
+	return l.earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
+		return l.watched(b).Earliest(b.state, now, t, cost, !l.mixed)
 	})
+}
+
+// watched is b's plan, whose searches a test sees.
+func (l *Line) watched(b *Budget) *law.Plan {
+	p := b.planned()
+	if watchSteps != nil {
+		l.watchSteps(p.Turns(), p.Len()) // of the last search
+	}
+	return p
 }
 
 // searchAfter is search for a request whose turn comes after ahead's, if that
@@ -132,8 +144,9 @@ func (l *Line) foresee(needs []Need, noSlot bool, g *Gate, now law.Time) foresig
 
 // unknown reports whether a start planned for at may become later by what
 // nobody can foretell: when a slot comes free or a gate lets somebody through,
-// for it or for somebody older who then takes what it needs, or when those have
-// their answers who take strict units before it.
+// for it or for somebody older who then takes what it needs, when those have
+// their answers who take strict units before it, or what a server announces by
+// then, where it is planned for a time that nothing has been announced for.
 func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, g *Gate, now law.Time) bool {
 	if at <= now {
 		return g.holds(now) || l.slots > 0 && !noSlot && (l.full() || l.stalled)
@@ -145,8 +158,17 @@ func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, g *Gate, now law.
 		if needs[i].B.strict {
 			return true
 		}
+		if c := needs[i].B.learned(); c != nil && c.Over(at) && !c.Over(now) {
+			return true
+		}
 	}
 	return false
+}
+
+// learned returns the limit that b is, if a response has announced it.
+func (b *Budget) learned() *law.Cap {
+	c, _ := b.state.(*law.Cap)
+	return c
 }
 
 // classOf returns the class in line with just these needs, or nil.
@@ -219,15 +241,16 @@ func (l *Line) count(w *waiter, n int) {
 	}
 }
 
-// limitWait arms the timer that ends w's wait where laws alone cannot foretell
-// that it fits into its budget. Deadlines are the context's to end.
+// limitWait arms the timer that ends w's wait where laws and pauses alone cannot
+// foretell that it fits into its budget: a response may announce another reset at
+// any time. Deadlines are the context's to end.
 func (l *Line) limitWait(w *waiter) {
 	if w.timer != nil || w.byDeadline || w.by == forever {
 		return
 	}
 	unknown := l.slots > 0 || l.gated // its own, or that of one who takes what it needs
 	for i := range w.needs {
-		unknown = unknown || w.needs[i].B.strict
+		unknown = unknown || w.needs[i].B.strict || w.needs[i].B.learned() != nil
 	}
 	if unknown {
 		w.timer = time.AfterFunc(time.Duration(w.by-l.last), func() { l.expire(w) })
@@ -364,7 +387,10 @@ func (l *Line) dispatchPlain(now law.Time) {
 	if w := l.first; w.armed && !w.late {
 		t = min(now, w.at)
 	}
+	waiting, turns := l.waiting, 0
 	for w := l.first; w != nil; w = l.first {
+		turns++
+		l.watchSteps(turns, waiting)
 		p := l.real(w.needs, t, now)
 		if l.isPlanned(w) && p.at != w.at && (!w.late || p.at > now) {
 			l.dropPlan() // something came otherwise than planned

@@ -154,7 +154,8 @@ func (l *Line) leave(w *waiter) {
 	}
 }
 
-// expire refuses w when its wait budget ends, if by then it has not started.
+// expire refuses w when its wait budget ends, if by then it has not started: all
+// who are due have, those whose budget ends now among them.
 func (l *Line) expire(w *waiter) {
 	now := l.lock()
 	defer l.unlock()
@@ -162,11 +163,10 @@ func (l *Line) expire(w *waiter) {
 	if w.state != inLine {
 		return
 	}
-	l.planAll(now, false)
-	if !w.atLeast && !w.late && w.at <= w.by {
-		return // the timers are late, not the line: what was promised is kept
-	}
 	p := l.real(w.needs, now, now) // no law: then it is a slot
+	if l.planAll(now, false); w.at > p.at && !w.late {
+		p.at, p.bind = w.at, w.bind
+	}
 	p.atLeast = true
 	l.remove(w, now)
 	l.refuse(w, p, now)

@@ -27,6 +27,8 @@ local CATCH_UP = 10000000
 local MOST_HEARD = 8
 local GENTLE = 10 * SECOND
 local MEMORY = 600 * SECOND
+local LASTING = 60 * SECOND
+local SHORTEST = 1000000
 local MAX_N = 1000000000
 local EXACT = 65536
 local RAW = {}
@@ -1023,6 +1025,8 @@ makers.cap = function()
 		}
 		if c.window <= 0 then
 			error(RAW)
+		elseif c.limit == 0 then
+			c.limit = -1
 		end
 		return setmetatable(c, Cap)
 	end
@@ -1034,33 +1038,24 @@ makers.cap = function()
 			.. putBool(self.blind) .. putBool(self.rolled) .. putBool(self.pace) .. putBool(self.started) .. putBool(self.said)
 	end
 
-	function Cap:remember(t)
-		if self.limit < 0 then
-			self.keep = self.stop
-			return
-		end
-		self.keep = max(self.keep, t + max(self.window, 60 * SECOND))
-	end
-
 	function Cap:roll(t)
 		if t < self.stop then
+			return
+		elseif t >= self.keep then
+			self.left, self.limit, self.stop, self.window = NEVER, -1, NEVER, SECOND
+			self.said, self.blind, self.pace, self.rolled = false, false, false, false
+			self.low, self.lower = NEVER, NEVER
 			return
 		end
 		if self.blind then
 			self.left = max(self.left, 1)
-		elseif self.limit < 0 then
-			self.left = NEVER
 		else
 			self.left = self.limit - self.flying
 		end
 		self.said = false
-		if self.limit < 0 then
-			self.stop = NEVER
-			return
-		end
 		self.rolled, self.low, self.lower = not self.blind, NEVER, NEVER
 		self.begun = self.stop + (t - self.stop) - fmod(t - self.stop, self.window)
-		self.stop = self.begun + self.window
+		self.stop = min(self.begun + self.window, self.keep)
 		self.started = false
 	end
 
@@ -1080,7 +1075,7 @@ makers.cap = function()
 			stop = now + SECOND
 		end
 		local older = s.started < self.heard
-		if self.rolled and stop <= self.begun + min(SECOND, floor(self.window / 2)) or older and stop + SECOND < self.stop then
+		if self.rolled and stop <= self.begun + min(SECOND, floor(self.window / 2)) or older and (now >= self.keep or stop + SECOND < self.stop) then
 			return
 		end
 		if s.started >= self.since then
@@ -1103,19 +1098,23 @@ makers.cap = function()
 			stop = self.stop
 		end
 		self.stop, self.blind, self.limit = stop, blind, s.limit
-		if self.limit == 0 then
+		if self.limit <= 0 then
 			self.limit = -1
 		end
 		if blind then
 			self.limit, self.window = 1, SECOND
 		elseif s.period > 0 then
-			self.window = s.period
+			self.window = max(s.period, SHORTEST)
 		else
 			self.window = max(self.window, s.reset)
 		end
 		self.pace = s.pace and not blind
 		self.heard, self.told, self.said, self.rolled = s.started, now, true, false
-		self:remember(stop)
+		self.keep = stop
+		if self.limit > 0 then
+			local most = max(self.window, LASTING) - 1
+			self.keep = stop + self.window + most - fmod(most, self.window)
+		end
 	end
 
 	function Cap:earliest(now, t, cost)
@@ -1139,7 +1138,6 @@ makers.cap = function()
 		if self.left ~= NEVER then
 			self.left = self.left - cost
 			self.started, self.last = true, t
-			self:remember(t)
 		end
 	end
 
@@ -1716,6 +1714,9 @@ local function success(op)
 end
 
 local function learn(op)
+	if op.limit == 0 and op.left <= 0 then
+		return ''
+	end
 	local r = rowOf(op.where)
 	local i = indexOf(r.heard, function(h) return h.cap and h.cap.name == op.name and h.window == op.window end)
 	local h = r.heard[i]

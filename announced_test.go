@@ -1,0 +1,236 @@
+package headway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/limiter"
+)
+
+// A limit of none with none left says nothing: requests go as if it were not there.
+// The refusal "slow down" is that of ioggstream/draft-polli-ratelimit-headers 73.
+func TestNoneOfNoneSaysNothing(t *testing.T) {
+	type answer = func(*http.Request) (*http.Response, error)
+	zeros := says(200, "", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 0")
+	for _, c := range []struct {
+		name    string
+		answers []answer
+		want    string
+	}{
+		{"all zeros", []answer{zeros, zeros, zeros, zeros, zeros, zeros}, "A@0s B@1s C@1s D@1s E@1s"},
+		{"slow down", []answer{says(429, "", "RateLimit-Limit: 0, 15;w=20", "RateLimit-Remaining: 0", "RateLimit-Reset: 20")}, "A@0s B@20s C@20.02s D@20.04s E@20.06s"},
+		{"on a refusal", []answer{says(429, "", "RateLimit-Limit: 0, 15;w=20", "RateLimit-Remaining: 0", "RateLimit-Reset: 0", "Retry-After: 3")}, "A@0s B@3s C@3.02s D@3.04s E@3.06s"},
+		{"with a time", []answer{says(429, "", "Retry-After: 45", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 0")}, "A@0s B@45s C@45.02s D@45.04s E@45.06s"},
+		{"for an hour", []answer{says(200, "", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 3600")}, "A@0s B@1s C@1s D@1s E@1s"},
+		{"with a period", []answer{says(200, "", `RateLimit-Policy: "q";q=0;w=60`, `RateLimit: "q";r=0;t=30`)}, "A@0s B@1s C@1s D@1s E@1s"},
+		// Some are left of a limit of none: so many until the reset.
+		{"two of none", []answer{says(200, "", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 2", "X-RateLimit-Reset: 5")}, "A@0s B@1s C@1s D@5s E@5s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			play(t, limits(limiter.PerSecond(50)), func(s *scene) {
+				s.base.answer = inTurn(c.answers...)
+				s.send("A", ask{})
+				s.until(time.Second)
+				s.sendAll(ask{}, "B", "C", "D", "E")
+				s.wantStarts(c.want)
+				if got := s.Snapshot()[0].Learned; c.name != "two of none" && len(got) > 0 {
+					s.Errorf("%+v was learned", got)
+				}
+			})
+		})
+	}
+}
+
+// hostile returns headers as a broken or hostile server might send them.
+func hostile(r *rand.Rand) (lines []string) {
+	values := []string{"0", "-1", "1", "2", "5", "60", "3600", "86400", "99999999999999999999", "9223372036854775807", "-9223372036854775808", "NaN", "1e309", "0.001", "", "x", "0, 15;w=20", "1;w=1"}
+	value := func() string {
+		if r.IntN(4) == 0 {
+			return strconv.FormatInt(time.Now().Unix()+r.Int64N(20)-5, 10)
+		}
+		return values[r.IntN(len(values))]
+	}
+	for _, name := range []string{
+		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
+		"X-RateLimit-Limit-Minute", "X-RateLimit-Remaining-Minute", "Retry-After", "X-RateLimit-Reset-After", "X-RateLimit-Window",
+	} {
+		if r.IntN(3) > 0 {
+			lines = append(lines, name+": "+value())
+		}
+	}
+	if r.IntN(3) == 0 {
+		lines = append(lines, fmt.Sprintf(`RateLimit-Policy: "a";q=%s;w=%s`, value(), value()), fmt.Sprintf(`RateLimit: "a";r=%s;t=%s`, value(), value()))
+	}
+	return lines
+}
+
+// Whatever a server announces, each request is back by its deadline, and out of the
+// line by its MaxWait.
+func TestHostileNumbersHoldNobodyPastItsBound(t *testing.T) {
+	runs := uint64(60)
+	if testing.Short() {
+		runs = 10
+	}
+	for seed := range runs {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 14))
+			p := headway.Policy{Hosts: []string{"*"}}
+			if r.IntN(3) > 0 {
+				p.Limits = append(p.Limits, limiter.PerSecond(1+r.Int64N(50)))
+			}
+			if r.IntN(3) > 0 {
+				p.Rules = append(p.Rules, headway.Rule{Name: "a", Limit: limiter.PerMinute(1 + r.Int64N(100)), Key: headway.FromCallKey})
+			}
+			if r.IntN(3) == 0 {
+				p.Rules = append(p.Rules, headway.Rule{Name: "b", Limit: limiter.Limit{N: 1 + r.Int64N(5), Per: time.Second, Strict: true}, Methods: []string{"PUT"}})
+			}
+			if r.IntN(3) == 0 {
+				p.MaxInFlight = 1 + r.IntN(3)
+			}
+			if r.IntN(3) == 0 {
+				p.Learn = headway.LearnPace
+			}
+			play(t, []headway.Policy{p}, func(s *scene) {
+				s.base.quiet = true
+				alternating := [][]string{hostile(r), hostile(r)}
+				n := 0
+				s.base.answer = oneByOne(func(req *http.Request) (*http.Response, error) {
+					status := 200
+					if r.IntN(6) == 0 {
+						status = []int{429, 503, 403, 529}[r.IntN(4)]
+					}
+					lines := hostile(r)
+					if n++; seed%3 == 0 {
+						lines = alternating[n%2]
+					}
+					resp, err := says(status, "", lines...)(req)
+					return resp, err
+				})
+				s.base.latency = time.Duration(r.IntN(3)) * 100 * time.Millisecond
+				type sent struct {
+					*trip
+					wait, deadline time.Duration
+				}
+				var all []sent
+				for range 60 {
+					s.until(time.Since(s.base.epoch) + time.Duration(r.Int64N(int64(200*time.Millisecond))))
+					for range 1 + r.IntN(4) {
+						wait, deadline := time.Duration(r.Int64N(int64(4*time.Second))), time.Duration(1+r.Int64N(int64(9*time.Second)))
+						ctx, cancel := context.WithTimeout(s.Context(), deadline)
+						defer cancel()
+						a := ask{method: []string{"GET", "PUT"}[r.IntN(2)], ctx: ctx, call: headway.Call{Key: strconv.Itoa(r.IntN(3)), MaxWait: wait}}
+						all = append(all, sent{s.send("", a), wait, deadline})
+					}
+				}
+				s.all.Wait()
+				for i, p := range all {
+					if e := new(headway.ThrottledError); p.after > p.deadline || errors.As(p.err, &e) && p.after > p.wait {
+						s.Errorf("number %d: back after %v with %v, want it by %v and its refusal by %v", i, p.after, p.err, p.deadline, p.wait)
+					}
+					if p.err == nil && p.after > p.wait+s.base.latency {
+						s.Errorf("number %d started after %v, later than its MaxWait of %v", i, p.after-s.base.latency, p.wait)
+					}
+				}
+				wantIdle(s.T, s.Transport)
+			})
+		})
+	}
+}
+
+// Each request's own bound ends it, whatever it waits for: here a limit that the
+// server moves with every response.
+func TestMaxWaitUnderALimitThatMoves(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rules []headway.Rule
+		other ask // stands in line too: then the needs differ
+	}{
+		{"alike", nil, ask{}},
+		{"mixed", []headway.Rule{{Name: "put", Limit: limiter.PerSecond(1000), Methods: []string{"PUT"}}}, ask{method: "PUT"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			policy := limits(limiter.PerSecond(1000))
+			policy[0].Rules = c.rules
+			play(t, policy, func(s *scene) {
+				slow := map[string]time.Duration{"B": 900 * time.Millisecond, "C": 1900 * time.Millisecond, "D": 2900 * time.Millisecond}
+				s.base.answer = func(req *http.Request) (*http.Response, error) {
+					time.Sleep(slow[req.Header.Get("Name")])
+					return says(200, "", "X-RateLimit-Limit: 3", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 2")(req)
+				}
+				s.sendAll(ask{}, "B", "C", "D") // in flight: each moves the reset by 2 s
+				s.send("A", ask{})
+				s.send("O", c.other)
+				wait := 3 * time.Second
+				p := s.send("W", ask{call: headway.Call{MaxWait: wait}})
+				s.until(wait)
+				if e, isThrottled := p.err.(*headway.ThrottledError); !p.done.Load() || !isThrottled || p.after > wait || e.Timeout() {
+					s.Errorf("after %v: %v, want it refused by then", p.after, p.err)
+				}
+			})
+		})
+	}
+}
+
+// What a server has said once ends with the window after its reset, however many
+// wait for it, and over a store alike. Interhyp/git-hubby 89 never resumed: what was
+// known held up the very requests that would have brought news.
+func TestWhatIsSaidOnceEnds(t *testing.T) {
+	day := 24 * time.Hour
+	for _, c := range []struct {
+		name   string
+		policy headway.Policy
+		other  ask
+	}{
+		{"alike", headway.Policy{Limits: []limiter.Limit{limiter.PerSecond(3)}}, ask{}},
+		{"mixed", headway.Policy{
+			Limits: []limiter.Limit{limiter.PerSecond(3)},
+			Rules:  []headway.Rule{{Name: "put", Limit: limiter.PerSecond(1000), Methods: []string{"PUT"}}},
+		}, ask{method: "PUT"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.policy.Hosts = []string{"*"}
+			play(t, []headway.Policy{c.policy}, func(s *scene) {
+				s.base.answer = inTurn(says(200, "", "X-RateLimit-Limit: 1", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 86400"))
+				s.send("A", ask{})
+				for i := range 4 {
+					s.send("B"+strconv.Itoa(i), ask{})
+					s.send("C"+strconv.Itoa(i), c.other)
+				}
+				s.until(90 * day)
+				s.sendAll(ask{}, "D", "E", "F")
+				s.wantStarts("A@0s B0@24h0m0s C0@48h0m0s B1@48h0m0s C1@48h0m0s B2@48h0m1s C2@48h0m1s B3@48h0m1s C3@48h0m2s " +
+					"D@2160h0m0s E@2160h0m0s F@2160h0m0s")
+			})
+		})
+	}
+	// Callers come all the time, so that the line is never empty.
+	play(t, limits(limiter.PerSecond(3)), func(s *scene) {
+		s.base.answer = inTurn(says(200, "", "X-RateLimit-Limit: 1", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 3600"))
+		s.send("A", ask{})
+		for range 3 {
+			s.all.Go(func() {
+				for time.Since(s.base.epoch) < 90*day {
+					resp, err := s.RoundTrip(ask{}.request("B"))
+					if err != nil {
+						s.Error(err)
+						return
+					}
+					resp.Body.Close()
+					time.Sleep(time.Hour)
+				}
+			})
+		}
+		s.all.Wait()
+		// One at 1 h, when units come back; all from 2 h on, once an hour each.
+		if got, want := len(s.base.starts()), 1+1+3*(90*24-2); got != want {
+			s.Errorf("%d starts in 90 days, want %d", got, want)
+		}
+	})
+}
