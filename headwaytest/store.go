@@ -336,6 +336,23 @@ func checkAside(b *bench) {
 	if left() != 10 {
 		b.Errorf("%d are left after one who said nothing, want all 10", left())
 	}
+	// A wait for more than ever fits beside it may become longer, until it is known
+	// what was used.
+	take.ID = 3
+	b.do(take)
+	all := takeOf(need("b", limit, 10))
+	all.ID = 4
+	if res := b.do(all)[0]; res.OK || res.For != time.Minute || !res.AtLeast {
+		b.Errorf("all units while some are set aside: got %+v, want 1m0s at least", res)
+	}
+	forecast := store.Op{Kind: store.OpForecast, Group: "g", Asks: []store.Op{all}}
+	if wait := b.do(forecast)[0].Waits[0]; wait.For != time.Minute || !wait.AtLeast {
+		b.Errorf("the forecast while some are set aside: got %+v, want 1m0s at least", wait)
+	}
+	b.pass(store.Hold)
+	if res := b.do(all)[0]; res.OK || res.For != time.Minute+store.Use-store.Hold || res.AtLeast {
+		b.Errorf("all units once those count as used: got %+v, want %v", res, time.Minute+store.Use-store.Hold)
+	}
 	for name, l := range map[string]limiter.Limit{
 		"strict": {N: 9, Per: time.Second, Strict: true}, "spaced": limiter.Every(time.Second),
 	} {

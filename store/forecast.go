@@ -43,9 +43,9 @@ func (t *tx) forecast(asks []Op) []Wait {
 				r.flights, loose[r] = nil, true
 			}
 		}
-		at, _, bind := earliest(all, c.at, c.at)
+		at, kept, bind := earliest(all, c.at, c.at)
 		if bind >= 0 {
-			c.by = all[bind].state()
+			c.by, c.kept = all[bind].state(), kept
 		}
 		if at > c.at && at != law.Never {
 			c.at = at
@@ -63,7 +63,7 @@ func (t *tx) forecast(asks []Op) []Wait {
 				}
 			}
 		}
-		waits[c.i].AtLeast = waits[c.i].For > 0 && waits[c.i].For != Never && bind >= 0 && all[bind].row != nil && loose[all[bind].row]
+		waits[c.i].AtLeast = waits[c.i].For > 0 && waits[c.i].For != Never && bind >= 0 && (c.kept || all[bind].row != nil && loose[all[bind].row])
 		if line := op.Line; line != 0 {
 			if next[line] = next[line][1:]; len(next[line]) > 0 {
 				from := max(t.now, at)
@@ -73,7 +73,7 @@ func (t *tx) forecast(asks []Op) []Wait {
 				// What held this one up holds the next one up too.
 				after := candidate{at: from, i: next[line][0]}
 				if from > t.now {
-					after.by = c.by
+					after.by, after.kept = c.by, c.kept
 				}
 				heap.Push(&due, after)
 			}
@@ -90,6 +90,8 @@ type candidate struct {
 	at Instant
 	i  int
 	by law.State // what has decided so far; nil: nothing
+
+	kept bool // it depends on what is set aside
 }
 
 // A queue is candidates by time, and then by order of arrival.

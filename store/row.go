@@ -53,16 +53,13 @@ func (r *row) earliest(now, t Instant, cost int64) (at Instant, atLeast bool) {
 	if kept == 0 || cost > law.Max(r.state) || law.Max(r.state)-cost >= kept {
 		return r.state.Earliest(now, t, cost+kept)
 	}
-	// They never fit together.
-	at, atLeast = r.state.Earliest(now, t, cost)
+	// They never fit together, and what is set aside may yet be used.
+	at, _ = r.state.Earliest(now, t, cost)
 	first := r.aside[0].until()
 	for i := range r.aside {
 		first = min(first, r.aside[i].until())
 	}
-	if first > at {
-		return first, true
-	}
-	return at, atLeast
+	return max(at, first), true
 }
 
 // use counts n units of what was set aside as used at an instant.

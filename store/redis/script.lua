@@ -1416,15 +1416,13 @@ local function earliestOf(h, t)
 	if aside == 0 or h.cost > most(st) or most(st) - h.cost >= aside then
 		return st:earliest(now, t, h.cost + aside)
 	end
-	local e, loose = st:earliest(now, t, h.cost)
+	-- They never fit together, and what is set aside may yet be used.
+	local e = st:earliest(now, t, h.cost)
 	local first = NEVER
 	for _, a in ipairs(h.row.aside) do
 		first = min(first, a.at + HOLD)
 	end
-	if first > e then
-		return first, true
-	end
-	return e, loose
+	return max(e, first), true
 end
 
 local function touch(op)
