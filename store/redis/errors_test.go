@@ -101,10 +101,12 @@ func TestContextEndsWhileTheServerHangs(t *testing.T) {
 	for range 5 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		time.AfterFunc(50*time.Millisecond, cancel)
-		start := time.Now()
 		_, err := s.Do(ctx, []store.Op{take(limiter.PerMinute(1))})
-		if took := time.Since(start); err == nil || took > 3*time.Second {
-			t.Errorf("got %v after %v, want an error at once", err, took)
+		// The context ends it, or that the connection was cut; the client's own timeouts
+		// would too, but much later.
+		var timeout interface{ Timeout() bool }
+		if err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+			t.Errorf("got %v, want that the context is over", err)
 		}
 		p.cut()
 	}

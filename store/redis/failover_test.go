@@ -30,9 +30,7 @@ func TestFailover(t *testing.T) {
 			t.Fatalf("group %d: got %+v, want it granted", i, res)
 		}
 	}
-	for _, n := range nodes { // until the replicas have heard of it
-		n.CLI(t, "wait", "1", "5000")
-	}
+	nodes[0].Replicated(t) // the others are not killed
 	nodes[0].Kill()
 	for _, op := range ops() {
 		var res []store.Result

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,43 +19,106 @@ import (
 
 // A Server is a process.
 type Server struct {
-	Addr string
-	args []string
-	dir  string
-	cmd  *exec.Cmd
+	Addr  string
+	args  []string
+	dir   string
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process has ended
 }
 
 // Start starts a server; args are more of its options, such as --maxmemory 1mb.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := &Server{Addr: addr(t), dir: t.TempDir(), args: args}
-	s.Restart(t)
+	s := &Server{dir: t.TempDir(), args: args}
 	t.Cleanup(s.Kill)
-	return s
+	for range 10 {
+		s.Addr = addr(t)
+		if s.begin(t) {
+			return s
+		}
+		// Another process has taken the port meanwhile.
+	}
+	t.Fatalf("redis-server does not start:\n%s", s.log())
+	return nil
 }
 
 // Restart starts the server again, empty, where it was.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
+	if !s.begin(t) {
+		t.Fatalf("redis-server does not start again:\n%s", s.log())
+	}
+}
+
+// begin starts the process, and waits until it answers. It returns false when the
+// process has ended instead.
+func (s *Server) begin(t testing.TB) bool {
+	t.Helper()
 	_, port, _ := net.SplitHostPort(s.Addr)
-	log := filepath.Join(s.dir, "log")
 	args := append([]string{
-		"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no", "--logfile", log,
+		"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "no", "--logfile", s.logfile(),
 	}, s.args...)
-	s.cmd = exec.Command("redis-server", args...)
-	if err := s.cmd.Start(); err != nil {
+	cmd, ended := exec.Command("redis-server", args...), make(chan struct{})
+	if err := cmd.Start(); err != nil {
 		t.Fatalf("%v; install redis-server", err)
 	}
+	go func() {
+		cmd.Wait()
+		close(ended)
+	}()
+	s.cmd, s.ended = cmd, ended
+	runs := true
 	Await(t, "the server does not answer", func() bool {
-		out, _ := exec.Command("redis-cli", "-p", port, "ping").CombinedOutput()
-		return bytes.Contains(out, []byte("PONG")) || bytes.Contains(out, []byte("NOAUTH"))
+		select {
+		case <-ended:
+			runs = false
+			return true
+		default:
+		}
+		out, _ := exec.Command("redis-cli", "-p", port, "info", "server").CombinedOutput()
+		return bytes.Contains(out, fmt.Appendf(nil, "process_id:%d\r", cmd.Process.Pid)) || bytes.Contains(out, []byte("NOAUTH"))
 	})
+	return runs
+}
+
+func (s *Server) logfile() string { return filepath.Join(s.dir, "log") }
+
+// log returns what the server has written.
+func (s *Server) log() string {
+	text, _ := os.ReadFile(s.logfile())
+	return string(text)
 }
 
 // Kill ends the server at once, as a crash does.
 func (s *Server) Kill() {
 	s.cmd.Process.Kill()
-	s.cmd.Wait()
+	<-s.ended
+}
+
+// Replicated waits until each of the node's replicas has everything that was written
+// to the node before the call.
+func (s *Server) Replicated(t testing.TB) {
+	t.Helper()
+	written := s.offsets(t, "master_repl_offset:")[0]
+	Await(t, "a replica stays behind", func() bool {
+		replicas := s.offsets(t, ",offset=")
+		return len(replicas) > 0 && slices.Min(replicas) >= written
+	})
+}
+
+// offsets returns the numbers that follow a label in what the server says of its
+// replication.
+func (s *Server) offsets(t testing.TB, label string) (list []int64) {
+	t.Helper()
+	for _, part := range strings.Split(s.CLI(t, "info", "replication"), label)[1:] {
+		digits := part[:strings.IndexFunc(part+".", func(r rune) bool { return r < '0' || r > '9' })]
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", label, err)
+		}
+		list = append(list, n)
+	}
+	return list
 }
 
 // Signal sends a signal, such as SIGSTOP.
@@ -140,10 +204,11 @@ func addr(t testing.TB) string {
 	return ""
 }
 
-// Await waits up to 10 s until something is so.
+// Await waits until something is so. After two minutes it never will be, however busy
+// the machine is.
 func Await(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for range 400 {
+	for begin := time.Now(); time.Since(begin) < 2*time.Minute; {
 		if is() {
 			return
 		}
