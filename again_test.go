@@ -101,6 +101,7 @@ var (
 		"ARedirectLosesTheKey":                     TestARedirectLosesTheKey,
 		"OrHostIsAnIdentityOfItsOwn":               TestOrHostIsAnIdentityOfItsOwn,
 		"OrHostUnderASharedPolicy":                 TestOrHostUnderASharedPolicy,
+		"ObserversDelayNobody":                     TestObserversDelayNobody,
 		"TraceAnswersWhy":                          TestTraceAnswersWhy,
 		"TraceKinds":                               TestTraceKinds,
 		"TraceEnds":                                TestTraceEnds,

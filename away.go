@@ -10,13 +10,15 @@ import (
 // tellNews tells the observer, in the goroutine of a request, that the store is
 // away or back.
 func (t *Transport) tellNews(ctx context.Context) {
+	var list []Event
 	for _, err := range t.store.client.News() {
 		e := Event{Kind: EventStoreDown, Err: err}
 		if err == nil {
 			e.Kind = EventStoreUp
 		}
-		t.observe(ctx, e)
+		list = append(list, e)
 	}
+	t.observeAll(ctx, list)
 }
 
 // share returns what this process may use of a limit while the store is away.

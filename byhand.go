@@ -64,7 +64,8 @@ func (h *HostBreaker) do(f func(*breaker.Breaker)) {
 		if b := g.breaker.Load(); b != nil {
 			f(b)
 		}
-		if g.recheck() {
+		used := g.recheck()
+		if g.tell(); used {
 			return
 		}
 	}

@@ -132,12 +132,15 @@ func (v *visit) enterFar(ctx context.Context, maxWait time.Duration, noSlot bool
 		}
 		v.t.tellNews(ctx)
 		grant, refusal, err := f.line.Enter(ctx, &f.ask)
-		v.t.tellNews(ctx)
-		if v.gate != nil {
-			v.gate.tell()
-		}
 		v.grant = line.Grant{Waited: time.Since(began)}
 		v.noteFar()
+		if grant != nil && err == nil {
+			f.grant, v.granted, v.heeded = grant, true, grant.Heeded
+			v.grant.At, v.grant.Waited, v.grant.Slot, v.grant.Pass = time.Duration(grant.At), grant.Waited, grant.Slot, grant.Pass
+			v.handOver()
+		}
+		v.t.tellNews(ctx)
+		v.gate.tell()
 		switch {
 		case err == line.ErrRetired:
 			v.endFar()
@@ -147,8 +150,6 @@ func (v *visit) enterFar(ctx context.Context, maxWait time.Duration, noSlot bool
 		case refusal != nil:
 			return v.farRefusal(refusal), nil
 		}
-		f.grant, v.granted, v.heeded = grant, true, grant.Heeded
-		v.grant.At, v.grant.Waited, v.grant.Slot, v.grant.Pass = time.Duration(grant.At), grant.Waited, grant.Slot, grant.Pass
 		return nil, nil
 	}
 }
@@ -205,7 +206,7 @@ func (v *visit) claimOf(need int) *claim {
 	return nil
 }
 
-// handOver lets those who started after v go on: it is sent now.
+// handOver lets those go on who started after v.
 func (v *visit) handOver() {
 	if v.far != nil {
 		v.far.line.Sent(v.far.grant)
@@ -214,8 +215,12 @@ func (v *visit) handOver() {
 	v.site.line.Sent(&v.grant)
 }
 
-// cancelStart gives back a start that was not sent.
+// cancelStart gives back a start that was not sent, if there is one.
 func (v *visit) cancelStart() {
+	if !v.granted {
+		return
+	}
+	v.granted = false
 	if v.far != nil {
 		v.far.line.Cancel(v.far.grant)
 		return
@@ -360,6 +365,7 @@ func (v *visit) delay(ctx context.Context, noSlot bool) time.Duration {
 }
 
 func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err error) {
+	defer v.endFar()
 	v.openFar(ctx)
 	v.far.ask.NoSlot = noSlot
 	r, err := v.far.line.Delay(&v.far.ask)
@@ -367,7 +373,6 @@ func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err
 		v.goNear()
 		return 0, err
 	}
-	v.endFar()
 	if r != nil {
 		d = r.For
 	}

@@ -1,7 +1,6 @@
 package headway
 
 import (
-	"context"
 	"math"
 	"sync/atomic"
 	"time"
@@ -21,6 +20,8 @@ type gate struct {
 	breaker atomic.Pointer[breaker.Breaker] // nil: the policy has none any more
 	config  breaker.Config                  // breaker's; guarded by the site's mu
 	closed  *ticket                         // the latest of a closed breaker; guarded by the line's lock
+
+	events eventQueue // changes of state to report
 }
 
 // A ticket is what a breaker has let a request through with. Those who pass in
@@ -58,12 +59,15 @@ func (g *gate) set(c *breaker.Config) {
 	g.breaker.Store(b)
 }
 
-// changed is told of every change of the breaker's state. Those in line are told
-// before anybody else.
+// changed is called with every change of the breaker's state. The requests in line
+// follow it at once; the observer gets it from tell, which may take its time.
 func (g *gate) changed(c breaker.Change) {
 	g.recheck()
+	if g.t.observer == nil {
+		return
+	}
 	kinds := [...]EventKind{breaker.Closed: EventClosed, breaker.Open: EventOpen, breaker.HalfOpen: EventHalfOpen}
-	g.t.observe(context.Background(), Event{
+	g.events.add(Event{
 		Kind: kinds[c.To], Policy: g.site.sites.name, Host: g.host, RetryAfter: c.Delay, Err: c.Err,
 	})
 }
@@ -85,11 +89,17 @@ func (g *gate) state() breaker.State {
 	return breaker.Closed
 }
 
-// tell tells of changes that a Take has made under the line's lock.
+// tell follows the changes that a Take has made under the line's lock, and reports
+// all changes. Whatever changes the breaker calls it afterwards, once its own work
+// is done and nothing is held.
 func (g *gate) tell() {
+	if g == nil {
+		return
+	}
 	if b := g.breaker.Load(); b != nil {
 		b.Tell()
 	}
+	g.events.tell(g.t)
 }
 
 // side returns the line's side of g, or nil.

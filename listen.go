@@ -110,18 +110,21 @@ func (v *visit) label() string {
 // answer, and tells the breaker. What panics needs no place given back: p is of a
 // breaker that bounded nothing.
 func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass) (resp *http.Response, err error) {
-	flying, over := r.policy.listens, false
+	flying, over, done := r.policy.listens, false, false
+	var kept *keptEvents
 	defer func() {
 		if flying {
 			r.site.line.Arrived(r.budgets)
 		}
-		closeUnless(&over, resp)
+		defer closeUnless(&over, resp)
+		t.tellResponse(req.Context(), kept, r.gate)
+		over = done
 	}()
 	resp, err = oneOf(t.base.RoundTrip(req))
 	var s retryafter.Signal
 	if flying && err == nil {
 		if read(r.reader, resp, &s) && (s.Throttled || t.observer != nil || !r.learn(at, &s, &flying)) {
-			r.hear(t, req, at, flying, resp.StatusCode, &s)
+			kept = r.hear(t, req, at, flying, resp.StatusCode, &s)
 		}
 	}
 	if flying {
@@ -131,7 +134,7 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	if r.gate != nil {
 		t.record(r, r.site, r.gate, &p, r.policy.result(req, resp, err, &s))
 	}
-	over = true
+	done = true
 	return resp, err
 }
 
@@ -167,14 +170,17 @@ func (r *route) learn(at time.Duration, s *retryafter.Signal, flying *bool) bool
 	return true
 }
 
-// hear is visit.hear for a request that sendStarted has sent.
-func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying bool, status int, s *retryafter.Signal) {
+// hear is visit.hear for a request that sendStarted has sent. It returns the events
+// to report.
+func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying bool, status int, s *retryafter.Signal) *keptEvents {
 	v := visit{t: t, req: req, route: *r, site: r.site, gate: r.gate}
 	v.grant.At, v.grant.Count = at, flying
 	for i := range r.policy.rules {
 		v.claims.add(claim{rule: &r.policy.rules[i], cost: 1, budget: r.budgets[i]})
 	}
+	v.keep()
 	v.hear(req.Context(), status, s)
+	return v.takeKept()
 }
 
 // read reads what an answer says, and reports whether that is anything.

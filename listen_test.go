@@ -860,24 +860,32 @@ func TestReadmePause(t *testing.T) {
 	})
 }
 
+// slowReader is a dialect that takes its time, where the answer says how much.
+type slowReader struct{}
+
+func (slowReader) Name() string { return "slow" }
+
+func (slowReader) Read(_ int, h http.Header, _ time.Time) (retryafter.Signal, bool) {
+	d, _ := time.ParseDuration(h.Get("Slow"))
+	time.Sleep(d)
+	return retryafter.Signal{}, false
+}
+
 // An answer that has come, but that nobody has heard yet, may say less than what
-// another is told meanwhile: its request counts as in flight.
+// another is told meanwhile: its request counts as in flight. A dialect takes long
+// to read it.
 func TestUnheardAnswersAreInFlight(t *testing.T) {
 	for _, slots := range []int{0, 9} { // the short way, and the long one
 		policy := limits(limiter.PerMinute(1000))
 		policy[0].MaxInFlight = slots
-		cfg := headway.Config{Policies: policy, Observer: headway.ObserverFunc(func(_ context.Context, e headway.Event) {
-			if e.Kind == headway.EventMalformed { // told before what is left
-				time.Sleep(2 * time.Second)
-			}
-		})}
-		playConfig(t, cfg, func(s *scene) {
+		policy[0].Dialects = append([]retryafter.Dialect{slowReader{}}, retryafter.Dialects()...)
+		play(t, policy, func(s *scene) {
 			s.base.answer = func(req *http.Request) (*http.Response, error) {
 				switch req.Header.Get("Name") {
 				case "first": // which has to look for its host
 					return ok(req), nil
 				case "A":
-					return says(200, "", "Retry-After: x", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: 60")(req)
+					return says(200, "", "Slow: 2s", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: 60")(req)
 				}
 				time.Sleep(time.Second)
 				return says(200, "", "X-RateLimit-Remaining: 5", "X-RateLimit-Reset: 59")(req)

@@ -11,9 +11,12 @@ import (
 //
 // Observe is called in the goroutine that caused the event, which waits for it to
 // return, and at the same time from others. The context is that of the request,
-// or context.Background where there is none. No lock is held, so that it may
-// call anything of this module. A panic in it harms the request of that
-// goroutine only.
+// or context.Background where there is none. It may call anything of this module,
+// and send requests: no lock is held, requests that start at the same instant do
+// not wait for it, and all that a response changes for others has been done before.
+// What the request of that goroutine has taken itself it keeps meanwhile: its units,
+// its slot of MaxInFlight until the body is closed, and its place as a probe. A
+// panic in it harms that request only.
 type Observer interface {
 	// Observe is told of one event. It must return soon: the request waits.
 	Observe(context.Context, Event)

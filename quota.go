@@ -112,7 +112,7 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	if v == nil {
 		return ctx.Err()
 	}
-	defer v.endFar()
+	defer v.finish()
 	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, CallFrom(ctx))), true)
 	switch {
 	case err == errAway:
@@ -123,8 +123,6 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	case refusal != nil:
 		return v.refused(ctx, refusal)
 	}
-	defer v.finish()
-	v.handOver()
 	v.tellStart(ctx)
 	v.sent = true
 	return nil

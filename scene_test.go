@@ -103,8 +103,9 @@ func (b *body) Close() error {
 type scene struct {
 	*testing.T
 	*headway.Transport
-	base *base
-	all  sync.WaitGroup
+	base   *base
+	all    sync.WaitGroup
+	stormy bool // requests may panic so, or end their goroutine
 }
 
 // play runs f in a bubble, with a Transport under policies, until all requests
@@ -205,6 +206,10 @@ func (s *scene) send(name string, a ask) *trip {
 	begin := time.Now()
 	s.all.Go(func() {
 		defer p.done.Store(true)
+		if s.stormy {
+			storm(func() { p.resp, p.err = s.RoundTrip(req) })
+			return
+		}
 		p.resp, p.err = s.RoundTrip(req)
 		p.after = time.Since(begin)
 		if (p.resp == nil) == (p.err == nil) {

@@ -101,13 +101,15 @@ func newSettlement(v *visit, call Call, answered time.Duration) *settlement {
 }
 
 // fromHeaders settles what Rule.Settle reads. The caller has a response to read,
-// whatever becomes of it.
-func (s *settlement) fromHeaders(resp *http.Response) {
+// whatever becomes of it. The events go to v.
+func (s *settlement) fromHeaders(v *visit, resp *http.Response) {
 	for i := range s.items {
 		if r := s.items[i].rule; r.settle != nil {
 			if cost, ok := r.settle(resp); ok && cost >= 0 {
-				e, _ := s.correct(&s.items[i], cost)
-				s.tell(e)
+				kept, _ := s.correct(&s.items[i], cost)
+				if kept != nil {
+					v.kept.list = append(v.kept.list, kept.list...)
+				}
 			}
 		}
 	}
@@ -117,9 +119,9 @@ func (s *settlement) settle(rule string, cost int64) error {
 	s.mu.Lock()
 	for i := range s.items {
 		if s.items[i].rule.name == rule {
-			e, err := s.correct(&s.items[i], cost)
+			kept, err := s.correct(&s.items[i], cost)
 			s.mu.Unlock()
-			s.tell(e)
+			s.t.tellKept(context.Background(), kept)
 			return err
 		}
 	}
@@ -127,34 +129,29 @@ func (s *settlement) settle(rule string, cost int64) error {
 	return fmt.Errorf("headway: settle: no rule %q of policy %q that matched this request has a cost to settle", rule, s.policy.name)
 }
 
-// tell tells of a correction that has changed something. No lock is held.
-func (s *settlement) tell(e Event) {
-	if e.Cost != 0 {
-		s.t.observe(context.Background(), e)
-	}
-}
-
 // correct makes cost what the request has taken under a rule, as far as it can,
-// and returns the event that tells of it. It holds s.mu even while a store works:
-// only those wait for that who settle the same response.
-func (s *settlement) correct(i *settleItem, cost int64) (Event, error) {
+// and returns the events to report once s.mu is free. It holds s.mu even while a
+// store works: only those wait for that who settle the same response.
+func (s *settlement) correct(i *settleItem, cost int64) (*keptEvents, error) {
 	ctx, before := context.Background(), i.cost
 	v := visit{t: s.t, route: route{policy: s.policy, name: s.host}}
+	v.keep()
 	v.claims.add(claim{rule: i.rule, key: i.key})
 	err := v.correct(ctx, i, cost)
 	if err != nil {
 		err = fmt.Errorf("headway: settle rule %q: %w", i.rule.name, err)
 	}
 	e := Event{Kind: EventSettle, Policy: s.policy.name, Host: s.host, Rule: i.rule.name, Cost: i.cost - before}
-	if s.t.observer != nil && e.Cost != 0 {
+	if v.kept != nil && e.Cost != 0 {
 		e.KeyDigest = s.t.digestOf(i.key)
 		if last := &i.parts[len(i.parts)-1]; last.line != nil {
 			e.Remaining = last.line.Remaining(last.budget)
 		} else {
 			e.Remaining = v.left(ctx)
 		}
+		v.kept.list = append(v.kept.list, e)
 	}
-	return e, err
+	return v.takeKept(), err
 }
 
 func (v *visit) correct(ctx context.Context, i *settleItem, cost int64) error {

@@ -226,10 +226,3 @@ func (t *Transport) took(ctx context.Context, e *Event, rule, key string, cost, 
 		e.Rule, e.KeyDigest, e.Cost, e.Remaining = rule, digest, cost, left
 	}
 }
-
-// observe tells the observer, if there is one.
-func (t *Transport) observe(ctx context.Context, e Event) {
-	if t.observer != nil {
-		t.observer.Observe(ctx, e)
-	}
-}

@@ -37,7 +37,8 @@ type visit struct {
 	keyed     int    // how many of these rules have keys
 	who       uint64 // as whom it listens: one of the two; zero: none
 
-	record *record // nil: it is not traced
+	record *record     // nil: it is not traced
+	kept   *keptEvents // what tell has kept; nil: it reports at once
 
 	granted, sent, answered bool
 	heeded                  bool // its needs have what an answer brought
@@ -204,11 +205,10 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 		}
 		return nil, refused
 	case ctx.Err() != nil: // ended between the start and here
+		v.cancelStart()
 		v.tell(ctx, Event{Kind: EventCanceled, Wait: v.grant.Waited})
 		return nil, ctx.Err()
 	}
-	// It hands over before it tells: an observer holds nobody else up.
-	v.handOver()
 	v.tellStart(ctx)
 	v.sent = true
 	v.record.started(v)
@@ -217,8 +217,9 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	return v.settle(ctx, call, resp, err)
 }
 
-// enter waits in line. The error is errAway where that is refused since the store
-// is away.
+// enter waits in line, and hands over to the next that starts at the same instant,
+// before any code of the user's runs: nothing is held when it returns. The error is
+// errAway where that is refused since the store is away.
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	if v.t.store == nil {
 		return v.enterNear(ctx, maxWait, noSlot)
@@ -264,9 +265,10 @@ func (v *visit) enterNear(ctx context.Context, maxWait time.Duration, noSlot boo
 		v.heeded = len(needs) > own
 		v.needs.set(needs)
 		v.grant, v.granted = grant, refusal == nil && err == nil
-		if v.gate != nil {
-			v.gate.tell()
+		if v.granted {
+			v.handOver()
 		}
+		v.gate.tell()
 		if errors.Is(err, line.ErrRetired) {
 			continue
 		}
@@ -359,15 +361,25 @@ func (v *visit) tellStart(ctx context.Context) {
 
 func (v *visit) tell(ctx context.Context, e Event) {
 	e.Policy, e.Host, e.Attempt, e.Away = v.policy.name, v.name, AttemptFrom(ctx), v.away != nil
+	if v.kept != nil {
+		v.kept.list = append(v.kept.list, e)
+		return
+	}
 	v.t.observe(ctx, e)
 }
 
-// settle does what is due once the base transport has returned.
+// settle does what is due once the base transport has returned. The observer gets
+// what it reports at the end: a slow one delays no pause, refund, slot or breaker.
 func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err error) (*http.Response, error) {
 	at := v.hasAnswer()
 	v.answered = true
-	over := false
-	defer closeUnless(&over, resp)
+	over, done := false, false
+	defer func() {
+		defer closeUnless(&over, resp)
+		v.t.tellResponse(ctx, v.takeKept(), v.gate)
+		over = done
+	}()
+	v.keep()
 	// A pause comes before the breaker hears of the answer, and lets others start.
 	var s retryafter.Signal
 	if err == nil && v.policy.listens {
@@ -380,13 +392,13 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	}
 	if v.settles(call) {
 		s := newSettlement(v, call, at)
-		s.fromHeaders(resp)
+		s.fromHeaders(v, resp)
 		respbody.Attach(resp, s)
 	}
 	if release := v.release(); release != nil {
 		respbody.Hold(ctx, resp, release)
 	}
-	over = true
+	done = true
 	return resp, nil
 }
 
@@ -398,20 +410,22 @@ func (v *visit) land(resp *http.Response, err error, s *retryafter.Signal) {
 }
 
 // record tells the breaker of a result, and the line that it has. Then p is used
-// up.
+// up. The caller reports by gate.tell what has changed.
 func (t *Transport) record(r *route, s *site, g *gate, p *line.Pass, result breaker.Result) {
 	if k, ok := p.Ticket.(*ticket); ok {
 		k.record(result)
 	}
+	late := false
 	if p.Bound() || result.Outcome == breaker.Failure {
-		if !s.line.Land(p) && result.Outcome == breaker.Failure {
-			t.reportLate(r, result)
-		}
+		late = !s.line.Land(p) && result.Outcome == breaker.Failure
 		if t.store != nil && g != nil {
 			t.store.recheck(g)
 		}
 	}
 	*p = line.Pass{}
+	if late {
+		t.reportLate(r, result)
+	}
 }
 
 // reportLate reports a failure of a request whose host has been forgotten
@@ -422,6 +436,7 @@ func (t *Transport) reportLate(r *route, result breaker.Result) {
 	if b := g.breaker.Load(); b != nil && b.Closed() {
 		b.Fail(result.Err, result.RetryAfter, time.Now())
 	}
+	g.tell()
 }
 
 // closeUnless closes the body of a response that the caller does not get, since
@@ -454,13 +469,12 @@ func (v *visit) finish() {
 		v.cancel()
 	}
 	if v.sent && v.grant.Pass.Ticket != nil {
-		defer v.t.record(&v.route, v.site, v.gate, &v.grant.Pass, breaker.Result{}) // it tells, and so may panic
+		defer v.gate.tell()
+		defer v.t.record(&v.route, v.site, v.gate, &v.grant.Pass, breaker.Result{})
 	}
 	switch {
 	case !v.sent:
-		if v.granted {
-			v.cancelStart()
-		}
+		v.cancelStart()
 		if v.req != nil && v.req.Body != nil {
 			v.req.Body.Close()
 		}

@@ -176,9 +176,9 @@ func (l *Line) startInLine(s *Setting, now time.Time) {
 				}
 			}
 			l.detach(w)
+			l.told(w, &store.Result{OK: true}, now)
 			w.grant = l.startFrom(p, a, s, pass, now)
 			w.grant.Waited, w.grant.w = now.Sub(w.arrived), w
-			l.told(w, &store.Result{OK: true}, now)
 			l.wake(w)
 		}
 	}

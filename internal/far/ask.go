@@ -231,7 +231,7 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 			}
 			w.due, w.wait = res.Wait.At, refusalOf(w.ask, &b.ops[len(b.errands)+i], res.Wait).Wait
 			w.class.due = now.Add(res.For)
-			if !w.left {
+			if w.inLine() {
 				w.ask.Last = w.wait
 			}
 			if res.Bind >= 0 && !res.Pause && !res.Learned {

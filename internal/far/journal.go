@@ -11,9 +11,19 @@ import (
 // A line.Journal of those in line here has times since they arrived. The store says
 // what holds up who asks it, so that a pause is known from then on only.
 
+// journal returns the journal of w while this line may write to it: until its
+// request has been answered or has given up. From then on it is the request's alone.
+// l.mu is held.
+func (w *waiter) journal() *line.Journal {
+	if !w.inLine() {
+		return nil
+	}
+	return w.ask.Journal
+}
+
 // note has the journal of w, if there is one, tell of it. w has just joined.
 func (l *Line) note(w *waiter) {
-	if j := w.ask.Journal; j != nil {
+	if j := w.journal(); j != nil {
 		*j = line.Journal{Told: line.Never, Head: line.Never, Late: line.Never, Ahead: w.class.queue.Len() - 1, Place: l.order.Len() - 1}
 		if j.Ahead > 0 {
 			j.Told = 0
@@ -27,16 +37,16 @@ func (l *Line) note(w *waiter) {
 func (l *Line) leads(c *class) {
 	if e := c.queue.Front(); e != nil {
 		w := e.Value.(*waiter)
-		if j := w.ask.Journal; j != nil && j.Head == line.Never {
+		if j := w.journal(); j != nil && j.Head == line.Never {
 			j.Head = time.Since(w.arrived)
 		}
 	}
 }
 
-// told notes what the store has said to w.
+// told notes what the store has said to w, before that ends its wait.
 func (l *Line) told(w *waiter, res *store.Result, now time.Time) {
-	j := w.ask.Journal
-	if j == nil || w.left {
+	j := w.journal()
+	if j == nil {
 		return
 	}
 	at := now.Sub(w.arrived)
@@ -53,7 +63,7 @@ func (l *Line) told(w *waiter, res *store.Result, now time.Time) {
 
 // dueSince notes from when on only a slot, or the gate, holds w up.
 func (w *waiter) dueSince(now time.Time, gate bool) {
-	if j := w.ask.Journal; j != nil && j.Late == line.Never {
+	if j := w.journal(); j != nil && j.Late == line.Never {
 		at := now.Sub(w.arrived)
 		j.Late, j.Gate, j.Told = at, gate, min(at, j.Told)
 	}
@@ -68,8 +78,8 @@ func (l *Line) Paused(ear, only string, p line.Span) {
 	l.giveAsides()
 	for e := l.order.Front(); e != nil; e = e.Next() {
 		w := e.Value.(*waiter)
-		j := w.ask.Journal
-		if j == nil || w.left || !slices.Contains(w.ask.Ears, ear) ||
+		j := w.journal()
+		if j == nil || !slices.Contains(w.ask.Ears, ear) ||
 			only != "" && !slices.ContainsFunc(w.ask.Needs, func(n Need) bool { return n.Budget == only }) {
 			continue
 		}

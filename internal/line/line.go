@@ -103,7 +103,7 @@ type queue struct {
 	fired   int      // how often the timer has, for tests
 }
 
-// idle is the queue of every line without one. Nobody writes to it.
+// idle is the queue of every line without one. Nobody writes to it; see guard.
 var idle = queue{timerAt: law.Never}
 
 // New returns an empty line without caps.
@@ -205,6 +205,7 @@ func (l *Line) readWall() law.Time {
 // unlock ends what lock has begun. When nobody waits any more the queue goes.
 // Where the only budget is one that can then do without the lock, it does.
 func (l *Line) unlock() {
+	guard()
 	if l.queue != &idle && l.waiting == 0 && l.chain.first == nil && l.timerAt == law.Never {
 		l.queue = &idle
 	}

@@ -304,8 +304,12 @@ func (l *Line) planAll(now law.Time, strict bool) {
 }
 
 // dropPlan forgets all planned starts of a plain line; the first is looked at
-// anew, the others when somebody asks.
+// anew, the others when somebody asks. The queue may be idle: a gate changes also
+// while those before it stand in a line of package far.
 func (l *Line) dropPlan() {
+	if l.queue == &idle {
+		return
+	}
 	for i := range l.plain.needs {
 		l.plain.needs[i].B.planned().Clear()
 	}
