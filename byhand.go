@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/hostname"
 )
 
 // A HostBreaker is the breaker of one host under its policy, to look at and to
@@ -35,7 +36,7 @@ func (t *Transport) Breaker(host string) (*HostBreaker, error) {
 
 // schemeOf returns the scheme that a host without one is meant to be reached by.
 func schemeOf(host string) string {
-	if _, port, _ := cutPort(host); port == "80" {
+	if _, port, _ := hostname.Cut(host); port == "80" {
 		return "http"
 	}
 	return "https"

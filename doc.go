@@ -10,9 +10,9 @@
 // A Transport takes every request through the same steps, in this order.
 //
 //  1. Policy. The host picks it: an exact name beats the longest "*.suffix",
-//     which beats "*". Case, a trailing dot and the scheme's own port make no
-//     difference; a pattern without a port matches every port. Without a
-//     policy, or with Call.Bypass, the request passes untouched.
+//     which beats "*". All spellings that net/http dials alike are one host; a
+//     pattern without a port matches every port. Without a policy, or with
+//     Call.Bypass, the request passes untouched.
 //  2. Keys. Every rule that matches says whose budget it spends. A key, or a
 //     cost, that cannot be told is a *KeyError at once: nothing is sent, nothing
 //     spent.

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/headway-go/headway/internal/hostname"
 )
 
 // A hostTable finds the policy of a host. It is filled first and read-only
@@ -41,12 +43,11 @@ func (t *hostTable) patterns(wild bool) map[hostPort]int {
 }
 
 // lookup returns the canonical text of a URL's host, under which its state is
-// kept, and the index of its policy, -1 without one. Two hosts that differ in
-// nothing but case, a default port or a trailing dot have one text. It does not
-// allocate when host is canonical or differs from it by a default port alone.
-// An empty scheme has no default port.
+// kept, and the index of its policy, -1 without one. See hostname.Canonical for
+// which hosts have one text.
 func (t *hostTable) lookup(scheme, host string) (key string, policy int) {
-	key, k := canonicalHost(scheme, host)
+	var k hostPort
+	key, k.name, k.port = hostname.Canonical(scheme, host)
 	if k.name == "" {
 		return key, -1
 	}
@@ -78,38 +79,6 @@ func find(m map[hostPort]int, k hostPort) (int, bool) {
 	return i, ok
 }
 
-// canonicalHost returns the canonical text of a URL's host, and its parts with
-// the port that will be dialled.
-func canonicalHost(scheme, host string) (key string, k hostPort) {
-	name, port, _ := cutPort(host)
-	k.name = strings.TrimSuffix(strings.ToLower(name), ".")
-	k.port = strings.TrimLeft(port, "0")
-	standard := ""
-	switch scheme {
-	case "http":
-		standard = "80"
-	case "https":
-		standard = "443"
-	}
-	if k.port == "" || k.port == standard {
-		k.port = standard
-		return k.name, k
-	}
-	if k.name == name && k.port == port {
-		return host, k
-	}
-	return k.name + ":" + k.port, k
-}
-
-// cutPort splits host at the colon before its port, if there is one.
-func cutPort(host string) (name, port string, found bool) {
-	i := strings.LastIndexByte(host, ':')
-	if i <= strings.LastIndexByte(host, ']') { // none, or within an IPv6 address
-		return host, "", false
-	}
-	return host[:i], host[i+1:], true
-}
-
 // parseHostPattern returns what a pattern of Policy.Hosts is kept under, and
 // whether it stands for the names that end in it. The error says what is wrong
 // and what would be right.
@@ -120,7 +89,10 @@ func parseHostPattern(pattern string) (k hostPort, wild bool, err error) {
 	if i := strings.IndexAny(pattern, "/?#@ \t\r\n"); i >= 0 {
 		return k, false, fmt.Errorf("%q has no place in it; want a bare host without scheme, user, path and query", pattern[i])
 	}
-	name, port, found := cutPort(pattern)
+	name, port, found := pattern, "", false
+	if i := strings.LastIndexByte(pattern, ':'); i > strings.LastIndexByte(pattern, ']') {
+		name, port, found = pattern[:i], pattern[i+1:], true
+	}
 	if strings.Contains(name, ":") && name[0] != '[' {
 		return k, false, errors.New(`want an IPv6 address in brackets, such as "[::1]:8080"`)
 	}
@@ -129,7 +101,6 @@ func parseHostPattern(pattern string) (k hostPort, wild bool, err error) {
 			return k, false, fmt.Errorf("port %q: want 1 to 65535", port)
 		}
 	}
-	name = strings.ToLower(name)
 	if name == "*" {
 		return hostPort{"", port}, true, nil
 	}
@@ -138,10 +109,13 @@ func parseHostPattern(pattern string) (k hostPort, wild bool, err error) {
 		if addr, err := netip.ParseAddr(inner); !closed || err != nil || !addr.Is6() {
 			return k, false, errors.New(`want an IPv6 address between the brackets, such as "[::1]:8080"`)
 		}
-		return hostPort{name, port}, false, nil
+		return hostPort{hostname.Name(name), port}, false, nil
 	}
 	rest, wild := strings.CutPrefix(name, "*.")
-	rest = strings.TrimSuffix(rest, ".")
+	if rest, err = hostname.ToASCII(rest); err != nil {
+		return k, false, fmt.Errorf("want a name that can be looked up: %w", err)
+	}
+	rest = strings.TrimSuffix(strings.ToLower(rest), ".")
 	if err := validLabels(rest); err != nil {
 		return k, false, err
 	}
@@ -151,8 +125,8 @@ func parseHostPattern(pattern string) (k hostPort, wild bool, err error) {
 	return hostPort{rest, port}, wild, nil
 }
 
-// validLabels accepts the parts of a name that a URL can hold and that are of
-// use in a pattern. Bytes above ASCII pass: they are the URL's business.
+// validLabels accepts the parts of a canonical name that a URL can hold and that
+// are of use in a pattern.
 func validLabels(name string) error {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" {
@@ -160,7 +134,7 @@ func validLabels(name string) error {
 		}
 		for i := range len(label) {
 			switch c := label[i]; {
-			case c >= 0x80 || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_':
+			case c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_':
 			case c == '*':
 				return errors.New(`"*" can only stand alone or as the first part, such as "*.example.com"`)
 			default:

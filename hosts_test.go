@@ -49,9 +49,17 @@ func TestHostLookup(t *testing.T) {
 		{"http://[2001:db8::1]", "[2001:db8::1]", "[2001:DB8::1]"},
 		{"http://[2001:DB8::1]:80", "[2001:db8::1]", "[2001:DB8::1]"},
 		{"http://[2001:db8::1]:443", "[2001:db8::1]:443", "[2001:DB8::1]"},
-		{"https://bücher.example", "bücher.example", "Bücher.Example."},
-		{"https://BÜCHER.example", "bücher.example", "Bücher.Example."},
-		{"https://xn--bcher-kva.example", "xn--bcher-kva.example", "*"}, // as it is written
+		{"https://bücher.example", "xn--bcher-kva.example", "Bücher.Example."},
+		{"https://BÜCHER.example", "xn--bcher-kva.example", "Bücher.Example."},
+		{"https://b%C3%BCcher.example", "xn--bcher-kva.example", "Bücher.Example."},
+		{"https://XN--bcher-kva.example", "xn--bcher-kva.example", "Bücher.Example."},
+		{"https://api。example．com", "api.example.com", "api.example.com"},
+		{"https://ａｐｉ.exam\u00adple.com", "api.example.com", "api.example.com"},
+		{"http://[2001:0db8:0:0::0:1]", "[2001:db8::1]", "[2001:DB8::1]"},
+		{"http://[::ffff:127.0.0.1]:3000", "127.0.0.1:3000", "*"},
+		{"http://１２７。０。０。１:3000", "127.0.0.1:3000", "*"},
+		{"http://[fe80::1%25Eth0]", "[fe80::1%Eth0]", "*"},
+		{"http://localhost:0", "localhost:0", "localhost"},
 		{"http://localhost:3000", "localhost:3000", "localhost"},
 		{"http://127.0.0.1:3000", "127.0.0.1:3000", "*"},
 		{"http://.example.com", ".example.com", "*"},
@@ -151,7 +159,7 @@ func TestHostLookupZeroAllocs(t *testing.T) {
 	}
 	table := tableOf(t, "example.com", "*.example.com", "*:8443", "*")
 	for _, host := range []string{
-		"example.com", "example.com:443", "example.com.", "a.b.example.com:8443", "bücher.example", "[::1]", "[::1]:8443",
+		"example.com", "example.com:443", "example.com.", "a.b.example.com:8443", "xn--bcher-kva.example", "[::1]", "[::1]:8443", "127.0.0.1",
 	} {
 		if n := testing.AllocsPerRun(100, func() { table.lookup("https", host) }); n != 0 {
 			t.Errorf("%s: got %v allocations, want 0", host, n)

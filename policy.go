@@ -29,9 +29,9 @@ type Policy struct {
 	// port only (80 for http and 443 for https where a URL names none); without
 	// one it means every port. For one host the exact pattern beats the longest
 	// "*.suffix", which beats "*"; of two that differ in the port alone the one
-	// with the port wins. Hosts compare without case, default port or trailing
-	// dot, but otherwise as text: an international name in the form that the
-	// URLs use, an IPv6 address in the spelling that they use. A pattern may
+	// with the port wins. Hosts compare by the address that net/http dials:
+	// without case, default port or trailing dot, an international name in any
+	// form that is looked up alike, an IP address in any spelling. A pattern may
 	// stand in one policy only.
 	Hosts []string
 	// Shared makes the policy's hosts spend one budget and stand in one line, as

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headway-go/headway/internal/hostname"
 )
 
 // budgets holds the retry budget of every host. Amounts are counted in billionths
@@ -54,7 +56,7 @@ func billionths(x float64) int64 {
 
 // of returns the budget of the host of u.
 func (bs *budgets) of(u *url.URL) *budget {
-	host := canonicalHost(u)
+	host, _, _ := hostname.Canonical(u.Scheme, u.Host)
 	bs.mu.RLock()
 	b := bs.hosts[host]
 	bs.mu.RUnlock()
@@ -142,24 +144,4 @@ func (b *budget) countLocked(bs *budgets, now time.Time) {
 	} else {
 		b.left += int64(more)
 	}
-}
-
-// canonicalHost returns the host of a URL as headway compares it: without case,
-// default port or trailing dot. It does not allocate where nothing differs.
-func canonicalHost(u *url.URL) string {
-	host := u.Host
-	switch u.Scheme {
-	case "http":
-		host = strings.TrimSuffix(host, ":80")
-	case "https":
-		host = strings.TrimSuffix(host, ":443")
-	}
-	name, port := host, ""
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		name, port = host[:i], host[i:]
-	}
-	if bare := strings.TrimSuffix(name, "."); bare != name || port == ":" {
-		return strings.ToLower(bare + strings.TrimSuffix(port, ":"))
-	}
-	return strings.ToLower(host)
 }

@@ -182,6 +182,7 @@ func TestBudgetOfOneHost(t *testing.T) {
 			{"https://Example.COM:443", "https://example.com"},
 			{"https://example.com.", "https://example.com"},
 			{"https://EXAMPLE.com.:443/x", "https://example.com"},
+			{"https://bücher.example", "https://ｘn--bcher-kva。example:443"},
 			{"https://example.com:", "https://example.com"},
 			{"http://example.com:80", "https://example.com"},
 			{"http://[::1]:80", "http://[::1]"},
@@ -201,8 +202,8 @@ func TestBudgetOfOneHost(t *testing.T) {
 				s.Errorf("%s and %s are %d hosts, want one", tt.url, tt.same, got)
 			}
 		}
-		if got := s.Hosts(); got != 3 {
-			s.Errorf("got %d hosts, want 3", got)
+		if got := s.Hosts(); got != 4 {
+			s.Errorf("got %d hosts, want 4", got)
 		}
 	})
 }

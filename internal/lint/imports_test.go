@@ -38,9 +38,10 @@ var rules = map[string]rule{
 	// It counts on its own, so that tests do not check the laws by themselves.
 	"headwaytest": {ours: []string{".", "limiter", "store"}},
 	// It sits outside of the root, which shares internal/attempt with it.
-	"retry":             {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
+	"retry":             {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/hostname", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
 	"internal/attempt":  {},
 	"internal/peek":     {},
+	"internal/hostname": {others: true, only: "golang.org/x/net/idna"},
 	"internal/match":    {},
 	"internal/respbody": {},
 	"internal/far":      {ours: []string{"limiter", "store", "internal/line"}},
