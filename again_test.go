@@ -70,6 +70,7 @@ var (
 		"HostileNumbers":                      TestHostileNumbersHoldNobodyPastItsBound,
 		"MaxWaitUnderALimitThatMoves":         TestMaxWaitUnderALimitThatMoves,
 		"WhatIsSaidOnceEnds":                  TestWhatIsSaidOnceEnds,
+		"WhatIsSaidToOneIdentity":             TestWhatIsSaidToOneIdentityBindsNoOther,
 		"S71_AThrottledProbeWaitsForThePause": TestS71_AThrottledProbeWaitsForThePause,
 		"S60_ThePauseComesBeforeTheRoom":      TestS60_ThePauseComesBeforeTheRoom,
 		"SlowStartHoldsWhomAPauseSetsApart":   TestSlowStartHoldsWhomAPauseSetsApart,

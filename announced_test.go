@@ -234,3 +234,62 @@ func TestWhatIsSaidOnceEnds(t *testing.T) {
 		}
 	})
 }
+
+// A number that a server says to one identity never binds another, whatever rule
+// has its name or its period. Tenants of digitalocean/api-v2 118 and
+// tomasbasham/ratelimit 59 have limits by token under one account.
+func TestWhatIsSaidToOneIdentityBindsNoOther(t *testing.T) {
+	byUser := func(req *http.Request) (string, error) { return req.Header.Get("User"), nil }
+	tenant := headway.Rule{Name: "tenant", Limit: limiter.PerSecond(100), Key: headway.ByHeader("Tenant")}
+	minute := headway.Rule{Name: "tenant-minute", Limit: limiter.PerMinute(100), Key: headway.ByHeader("Tenant")}
+	user := headway.Rule{Name: "user", Limit: limiter.PerMinute(1000), Key: byUser}
+	named := headway.Rule{Name: "requests", Limit: limiter.PerMinute(1000)}
+	spent := []string{`RateLimit-Policy: "requests";q=100;w=60`, `RateLimit: "requests";r=0;t=50`}
+	for _, c := range []struct {
+		name  string
+		rules []headway.Rule
+		rule  string // whose the limit is thought to be
+		held  bool   // those of another user of the same tenant are held too
+	}{
+		{"by name", []headway.Rule{tenant, named}, "learned requests", true},
+		{"by period", []headway.Rule{tenant, {Name: "all", Limit: limiter.PerMinute(1000)}}, "learned requests", true},
+		{"by both", []headway.Rule{tenant, {Name: "requests", Limit: limiter.PerMinute(1000)}}, "learned requests", true},
+		{"the tenant's own", []headway.Rule{minute, named}, "tenant-minute", true},
+		{"two rules of one key", []headway.Rule{minute, tenant, named}, "tenant-minute", true},
+		{"two keys", []headway.Rule{minute, user}, "learned requests", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var events []headway.Event
+			cfg := headway.Config{Policies: []headway.Policy{{Hosts: []string{"*"}, Rules: c.rules}}, Observer: collect(&events)}
+			playConfig(t, cfg, func(s *scene) {
+				of := func(tenant, user string) ask {
+					return ask{header: http.Header{"Tenant": {tenant}, "User": {user}}}
+				}
+				s.base.answer = inTurn(says(200, "", spent...))
+				s.send("A", of("a", "1"))
+				s.send("B", of("b", "1")) // another tenant, and the same user's name
+				s.send("C", of("a", "1"))
+				s.send("D", of("a", "2"))
+				s.send("E", of("b", "2"))
+				want := "A@0s B@0s D@0s E@0s C@50s"
+				if c.held {
+					want = "A@0s B@0s E@0s C@50s D@50s"
+				}
+				if s.wantStarts(want); len(s.Snapshot()[0].Learned) != 1 {
+					s.Errorf("learned: %+v", s.Snapshot()[0].Learned)
+				}
+				if e := only(s.T, events, headway.EventLearned); e.Rule != c.rule || e.KeyDigest == "" {
+					s.Errorf("got the rule %q for %q, want %q", e.Rule, e.KeyDigest, c.rule)
+				}
+			})
+		})
+	}
+	// Without keys it is the rule's, as ever.
+	play(t, []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{named}}}, func(s *scene) {
+		s.base.answer = inTurn(says(200, "", spent...))
+		s.sendAll(ask{}, "A", "B")
+		if s.wantStarts("A@0s B@50s"); s.Snapshot()[0].Learned[0].Rule != "requests" {
+			s.Errorf("learned: %+v", s.Snapshot()[0].Learned)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"unsafe"
 
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/match"
@@ -48,6 +49,7 @@ type rule struct {
 	isLimit bool
 	first   bool // for first attempts only
 	key     func(*http.Request) (string, error)
+	keyed   int // the first rule with the same key function
 	cost    func(*http.Request) (int64, error)
 	settle  func(*http.Response) (int64, bool)
 }
@@ -86,6 +88,7 @@ func compile(policies []Policy, old *config, stored bool) *config {
 			share := p.share(r.spec).Shared()
 			r.spec = r.spec.Shared()
 			p.specs[r.place] = &r.spec
+			r.keyed = slices.IndexFunc(p.rules, func(o rule) bool { return sameFunc(o.key, r.key) })
 			if stored {
 				p.stored[r.place], p.specs[r.place] = &r.spec, &share
 			}
@@ -93,6 +96,12 @@ func compile(policies []Policy, old *config, stored bool) *config {
 		c.policies = append(c.policies, p)
 	}
 	return c
+}
+
+// sameFunc reports whether a and b are one value: the same function with the same
+// captured variables.
+func sameFunc(a, b func(*http.Request) (string, error)) bool {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
 }
 
 func (p *policy) add(id string, r rule) {

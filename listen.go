@@ -374,16 +374,31 @@ func learnedName(name string) string {
 func (v *visit) ruleOf(l *retryafter.LimitSignal) *claim {
 	claims := v.claims.all()
 	for i := range claims {
-		if c := &claims[i]; c.cost > 0 && c.rule.isNamed(l) {
+		if c := &claims[i]; c.cost > 0 && c.rule.isNamed(l) && v.owns(c) {
 			return c
 		}
 	}
 	for i := range claims {
-		if c := &claims[i]; c.cost > 0 && c.rule.isAsLong(l) {
+		if c := &claims[i]; c.cost > 0 && c.rule.isAsLong(l) && v.owns(c) {
 			return c
 		}
 	}
 	return nil
+}
+
+// owns reports whether a claim's budget is that of the request's identity alone, so
+// that what a server says to the identity may be said of the budget: all keys that
+// make up the identity are the budget's.
+func (v *visit) owns(c *claim) bool {
+	if v.identity == 0 {
+		return true
+	}
+	for _, o := range v.claims.all() {
+		if o.rule.key != nil && (c.rule.key == nil || o.rule.keyed != c.rule.keyed) {
+			return false
+		}
+	}
+	return true
 }
 
 // ruleOf is visit.ruleOf for a request that takes one unit under each rule: the

@@ -637,7 +637,7 @@ func (panicky) Read(_ int, h http.Header, _ time.Time) (retryafter.Signal, bool)
 // and key.
 func TestLearnedLimitsBelongToRules(t *testing.T) {
 	policy := []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{
-		{Name: "tokens", Limit: limiter.PerMinute(100_000), Cost: headway.FromCallCost},
+		{Name: "tokens", Limit: limiter.PerMinute(100_000), Cost: headway.FromCallCost, Key: headway.FromCallKey},
 		{Name: "tenant", Limit: limiter.PerHour(1000), Key: headway.FromCallKey},
 	}}}
 	play(t, policy, func(s *scene) {
@@ -647,13 +647,14 @@ func TestLearnedLimitsBelongToRules(t *testing.T) {
 		)
 		costs := func(n int64, key string) ask { return ask{call: headway.Call{Key: key, Cost: n}} }
 		s.send("A", costs(100, "a"))
-		s.send("B", costs(400, "b")) // and 500 tokens are left
-		s.send("C", costs(600, "a"))
+		s.send("B", costs(400, "b"))
+		s.send("C", costs(600, "a")) // and 300 tokens are left to a
 		s.send("D", costs(500, "b"))
 		s.send("E", costs(1, "b")) // the hour's last went to D
-		s.wantStarts("A@0s B@0s D@0s C@30s E@10m0s")
+		s.send("F", costs(301, "a"))
+		s.wantStarts("A@0s B@0s C@0s D@0s F@30s E@10m0s")
 		for _, l := range s.Snapshot()[0].Learned {
-			if l.Rule != "tokens" && (l.Rule != "tenant" || l.KeyDigest == "" || l.Window != time.Hour) {
+			if l.KeyDigest == "" || l.Rule != "tokens" && (l.Rule != "tenant" || l.Window != time.Hour) {
 				s.Errorf("got %+v", l)
 			}
 		}

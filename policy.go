@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/headway-go/headway/breaker"
@@ -183,7 +184,10 @@ type Rule struct {
 // until so much later. A limit belongs to the rule of its name (without case) or,
 // if it counts requests, to the one of its period, with that rule's costs and
 // keys; else it is a rule of its own, of which each request of the identity that
-// the answer was for costs 1. At most 8 are kept for each.
+// the response was for costs 1. Where the request has keys, the rule must have all
+// of them: what a server says to one tenant is not said of a budget that others
+// share. Two rules have the same keys if they have the same Key function. At most 8
+// limits are kept for each.
 type Learn uint8
 
 const (
@@ -304,23 +308,39 @@ const OrHost KeyFallback = 1
 const hostKey = "\x00host"
 
 // ByHeader returns a Rule.Key that gives each value of a request header its own
-// budget. A request without the header uses that of the fallback; without a
-// fallback it fails with a *KeyError.
+// budget; for the same arguments it is the same function. A request without the
+// header uses that of the fallback; without a fallback it fails with a *KeyError.
 //
 // An http.Client drops the headers Authorization and Cookie, among others, when it
 // follows a redirect to another host. A rule for several hosts whose key is one of
 // these needs OrHost, or redirects between them fail.
 func ByHeader(name string, fallback ...KeyFallback) func(*http.Request) (string, error) {
-	name = http.CanonicalHeaderKey(name)
-	missing := errors.New("the request has no header " + name + "; with ByHeader(name, OrHost) such requests share a budget of their host")
+	h := headerKey{http.CanonicalHeaderKey(name), slices.Contains(fallback, OrHost)}
+	if f, ok := headerKeys.Load(h); ok {
+		return f.(func(*http.Request) (string, error))
+	}
+	f, _ := headerKeys.LoadOrStore(h, h.function())
+	return f.(func(*http.Request) (string, error))
+}
+
+// A headerKey is what ByHeader is called with.
+type headerKey struct {
+	name   string
+	orHost bool
+}
+
+// headerKeys has the function of each headerKey.
+var headerKeys sync.Map
+
+func (h headerKey) function() func(*http.Request) (string, error) {
+	missing := errors.New("the request has no header " + h.name + "; with ByHeader(name, OrHost) such requests share a budget of their host")
 	redirected := errors.New(missing.Error() + " (this request follows a redirect: http.Client drops Authorization and Cookie headers on a redirect to another host)")
-	orHost := slices.Contains(fallback, OrHost)
 	return func(req *http.Request) (string, error) {
-		if v := req.Header[name]; len(v) > 0 && v[0] != "" {
+		if v := req.Header[h.name]; len(v) > 0 && v[0] != "" {
 			return v[0], nil
 		}
 		switch {
-		case orHost:
+		case h.orHost:
 			return hostKey, nil
 		case req.Response != nil:
 			return "", redirected
