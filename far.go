@@ -79,6 +79,7 @@ func (v *visit) openFar(ctx context.Context) {
 			f.ask.Near, f.ask.Gate = &v.site.line, &v.gate.line
 		}
 	}
+	f.ask.Key = v.identity
 	f.ask.Exact = v.settles(CallFrom(ctx))
 	claims := v.claims.all()
 	for i := range claims {

@@ -53,8 +53,12 @@ type Policy struct {
 	// allows; NoWait never; OneWindow the longest period of the limits that apply
 	// to it, at most 5 s. Call.MaxWait overrides it.
 	MaxWait time.Duration
-	// MaxWaiting is the most requests that may stand in one line. The one past
-	// it is refused at once. Zero means 10,000.
+	// MaxWaiting is the most requests that may stand in one line. The one past it
+	// is refused at once, unless another key has more requests in line: then the
+	// newest of the key with the most is refused instead, with the time that it
+	// would have waited, but none that starts within a millisecond. The keys of all
+	// rules that match a request count as one, and so do requests without a key.
+	// Zero means 10,000.
 	MaxWaiting int
 	// MaxInFlight is the most requests that may be in flight at one time. A
 	// request is in flight from its start until its response body is read to

@@ -260,7 +260,7 @@ func (v *visit) enterNear(ctx context.Context, maxWait time.Duration, noSlot boo
 		}
 		v.openBudgets(ctx)
 		own := len(v.needs.all())
-		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot, Who: v.who, Count: !noSlot && v.policy.listens}
+		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot, Who: v.who, Key: v.identity, Count: !noSlot && v.policy.listens}
 		grant, needs, refusal, err := v.site.line.Enter(waiting, &ask, v.gate.side())
 		v.heeded = len(needs) > own
 		v.needs.set(needs)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/store"
 )
 
@@ -356,6 +357,7 @@ const unlimited = 1<<63 - 1
 // others.
 func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 	op := &b.ops[len(b.ops)-1]
+	var waiting *line.Crowd[int]
 	for i, w := range b.forecast {
 		if !w.inLine() || !w.full && w.by.IsZero() && waits[i].For != store.Never {
 			continue
@@ -374,13 +376,58 @@ func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 		case !w.by.IsZero() && (at.After(w.by) || !w.by.After(now)):
 			r.Deadline = w.byDeadline
 			l.refuse(w, r)
+		case w.full && l.joined >= s.Waiting:
+			if waiting == nil {
+				waiting = newCrowd(b.forecast)
+			}
+			j, ok := waiting.Out(w.ask.Key, func(i int) bool { // what is due within 1 ms stays
+				o := b.forecast[i]
+				return o.inLine() && (waits[i].For > time.Millisecond || waits[i].AtLeast || l.blocked(o.ask, s))
+			})
+			if !ok {
+				r.LineFull = true
+				l.refuse(w, r)
+				continue
+			}
+			other := refusalOf(b.forecast[j].ask, &op.Asks[j], waits[j])
+			l.bySlot(other, b.forecast[j].ask, s)
+			other.LineFull = true
+			l.refuse(b.forecast[j], other)
+			waiting.Remove(b.forecast[j].member)
+			w.member = waiting.Add(w.ask.Key, i)
+			l.admitted(w, now)
 		case w.full:
-			r.LineFull = true
-			l.refuse(w, r)
-		case w.timer == nil:
-			w.timer = time.AfterFunc(w.by.Sub(now), func() { l.expire(w) })
+			l.admitted(w, now)
+		default:
+			l.limitWait(w, now)
 		}
 	}
+}
+
+// admitted notes that there is a place for w after all.
+func (l *Line) admitted(w *waiter, now time.Time) {
+	w.full, w.told = false, true
+	l.joined++
+	l.limitWait(w, now)
+}
+
+// limitWait arms the timer that ends w's wait.
+func (l *Line) limitWait(w *waiter, now time.Time) {
+	if w.timer == nil && !w.by.IsZero() {
+		w.timer = time.AfterFunc(w.by.Sub(now), func() { l.expire(w) })
+	}
+}
+
+// newCrowd returns the crowd of those that have been told to wait: their indices in
+// a forecast.
+func newCrowd(all []*waiter) *line.Crowd[int] {
+	c := line.NewCrowd[int]()
+	for i, w := range all {
+		if w.told && w.inLine() {
+			w.member = c.Add(w.ask.Key, i)
+		}
+	}
+	return c
 }
 
 // expire refuses w when its wait budget ends, if by then it has not started.

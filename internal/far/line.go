@@ -34,6 +34,7 @@ type Need struct {
 type Ask struct {
 	Needs   []Need
 	Ears    []string
+	Key     uint64        // whose it is, when the line is full; zero: of those without a key
 	MaxWait time.Duration // the whole wait's budget; negative: none
 	NoSlot  bool          // it takes no in-flight slot
 	Exact   bool          // its cost may be corrected, so that the store must know when it started
@@ -138,12 +139,13 @@ type waiter struct {
 	arrived    time.Time
 	by         time.Time // the last instant at which it may start; zero: none
 	byDeadline bool
-	due        store.Instant // what the store told last
-	wait       store.Wait    // the same
-	told       bool          // counted in joined
-	full       bool          // there is no place for it to wait
-	asking     bool          // it is in the batch that is out
-	left       bool          // its context has ended meanwhile
+	due        store.Instant     // what the store told last
+	wait       store.Wait        // the same
+	told       bool              // counted in joined
+	member     *line.Member[int] // while decide looks who makes way
+	full       bool              // there is no place for it to wait
+	asking     bool              // it is in the batch that is out
+	left       bool              // its context has ended meanwhile
 	timer      *time.Timer
 	grant      *Grant
 	refusal    *Refusal

@@ -204,14 +204,22 @@ func (l *Line) joinPlanned(a *Ask, gate *Gate, now, by law.Time, byDeadline bool
 		l.chain.kick()
 		return w, nil
 	}
-	p := l.foresee(a.Needs, a.NoSlot, gate, now)
-	switch {
-	case p.at == law.Never, p.at > by, by <= now && !p.now(now):
-		return nil, p.refusal(a.Needs, now, byDeadline)
-	case l.max > 0 && l.waiting >= int(l.max) && !p.now(now):
-		r := p.refusal(a.Needs, now, false)
-		r.LineFull = true
-		return nil, r
+	var p foresight
+	for once := false; ; once = true {
+		p = l.foresee(a.Needs, a.NoSlot, gate, now)
+		if p.at == law.Never || p.at > by || by <= now && !p.now(now) {
+			return nil, p.refusal(a.Needs, now, byDeadline)
+		}
+		if once || l.max == 0 || l.waiting < int(l.max) || p.now(now) {
+			break
+		}
+		w := l.crowdOut(a.Key, now)
+		if w == nil {
+			r := p.refusal(a.Needs, now, false)
+			r.LineFull = true
+			return nil, r
+		}
+		l.giveWay(w, now)
 	}
 	l.open()
 	w := newWaiter()

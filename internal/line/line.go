@@ -79,10 +79,12 @@ func (l *Line) more() *extra {
 type queue struct {
 	seq         uint64 // of the last to arrive
 	waiting     int
-	bounded     int     // of those waiting, how many have a last instant
-	lowered     bool    // a limit admits less at once than before: some may never fit now
-	slotless    int     // of those waiting, how many need no slot
-	first, tail *waiter // in order of arrival
+	bounded     int             // of those waiting, how many have a last instant
+	lowered     bool            // a limit admits less at once than before: some may never fit now
+	slotless    int             // of those waiting, how many need no slot
+	keyed       int             // of those waiting, how many have a key
+	crowd       *Crowd[*waiter] // see crowdOut
+	first, tail *waiter         // in order of arrival
 
 	plain     class    // the only class while the line is not mixed
 	loose     []*class // mixed: the classes that need no budget
@@ -162,6 +164,7 @@ type Ask struct {
 	NoSlot  bool          // it takes no in-flight slot
 	Count   bool          // what is granted is in flight until Landed
 	Who     uint64        // its identity; zero: none but the line's
+	Key     uint64        // whose it is, when the line is full; zero: of those without a key
 }
 
 // A Grant is a start: the caller now sends, or gives back. Exactly one of Sent

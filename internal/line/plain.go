@@ -208,6 +208,9 @@ func (l *Line) add(w *waiter, p *foresight) {
 	l.tail = w
 	l.gated = l.gated || !w.gate.Free()
 	l.count(w, 1)
+	if l.crowd != nil {
+		l.joinCrowd(w)
+	}
 	c.push(w)
 	if p != nil {
 		w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
@@ -227,6 +230,9 @@ func (l *Line) add(w *waiter, p *foresight) {
 // count keeps the numbers of those waiting.
 func (l *Line) count(w *waiter, n int) {
 	l.waiting += n
+	if w.key != 0 {
+		l.keyed += n
+	}
 	if w.by < forever {
 		l.bounded += n
 	}
@@ -319,6 +325,11 @@ func (l *Line) dropPlan() {
 // unlink takes w out of the line.
 func (l *Line) unlink(w *waiter) {
 	l.count(w, -1)
+	if l.crowd != nil {
+		if l.crowd.Remove(w.member); l.waiting == 0 {
+			l.crowd = nil
+		}
+	}
 	delete(l.bySeq, w.seq)
 	if w.timer != nil {
 		w.timer.Stop()

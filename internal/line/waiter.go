@@ -83,13 +83,15 @@ type waiter struct {
 	*papers
 }
 
-// papers are the rest of a waiter's fields, for who comes to a gate, with an
-// identity or with a journal.
+// papers are the rest of a waiter's fields, for who comes to a gate, with a key or
+// with a journal, or stands in a crowd.
 type papers struct {
 	gate    *Gate
 	pass    Pass // it has one of gate
 	who     uint64
+	key     uint64
 	journal *Journal
+	member  *Member[*waiter] // of the line's crowd, if that has one
 }
 
 // noPapers are those of every other waiter. Nobody writes to them.
@@ -105,8 +107,8 @@ func newWaiter() *waiter { return &waiter{papers: &noPapers, ready: make(chan st
 // the same share it, so nobody writes to it.
 func (l *Line) fill(w *waiter, a *Ask, gate *Gate, now law.Time) {
 	w.arrived, w.by, w.noSlot, w.counts = now, forever, a.NoSlot, a.Count
-	if gate != nil || a.Who != 0 {
-		w.identify(gate, a.Who)
+	if gate != nil || a.Who != 0 || a.Key != 0 {
+		w.identify(gate, a.Who, a.Key)
 	}
 	if last := l.tail; last != nil && slices.Equal(last.needs, a.Needs) {
 		w.needs = last.needs
@@ -116,7 +118,9 @@ func (l *Line) fill(w *waiter, a *Ask, gate *Gate, now law.Time) {
 }
 
 //go:noinline
-func (w *waiter) identify(gate *Gate, who uint64) { w.papers = &papers{gate: gate, who: who} }
+func (w *waiter) identify(gate *Gate, who, key uint64) {
+	w.papers = &papers{gate: gate, who: who, key: key}
+}
 
 // Await is the rest of Enter, after Join: it waits for the start, the refusal,
 // or the end of the context. Goroutines that wait are many, and a stack that
