@@ -2,24 +2,64 @@ package headway
 
 import (
 	"context"
+	"net/url"
+	"strings"
+	"time"
 
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 )
 
 // tellNews tells the observer, in the goroutine of a request, that the store is
-// away or back.
+// away or back, and which of its rows could not be read.
 func (t *Transport) tellNews(ctx context.Context) {
 	var list []Event
-	for _, err := range t.store.client.News() {
-		e := Event{Kind: EventStoreDown, Err: err}
-		if err == nil {
+	for _, n := range t.store.client.News() {
+		e := Event{Kind: EventStoreDown, Err: n.Err}
+		switch {
+		case n.Row != nil:
+			e = t.rowEvent(n.Row)
+		case n.Err == nil:
 			e.Kind = EventStoreUp
 		}
 		list = append(list, e)
 	}
 	t.observeAll(ctx, list)
 }
+
+// rowEvent returns the event of a row that could not be read.
+func (t *Transport) rowEvent(row *store.RowError) Event {
+	e := Event{Kind: EventStoreRow, Err: row, Away: !row.Anew}
+	name, digest, _ := strings.Cut(row.Name, "/")
+	for _, p := range t.config.Load().policies {
+		escaped, ok := strings.CutPrefix(row.Group, p.group)
+		if !ok {
+			continue
+		}
+		e.Policy = p.name
+		e.Host, _ = url.PathUnescape(escaped) // groupOf has escaped it
+		for i := range p.rules {
+			if p.rules[i].stored == name {
+				e.Rule, e.KeyDigest = p.rules[i].name, digest
+			}
+		}
+	}
+	if name == hostEar {
+		e.KeyDigest = earLabel(row.Name)
+	}
+	return e
+}
+
+// undecided reports whether the error of an enterFar is that the store does not decide.
+func undecided(err error) bool {
+	_, row := err.(*store.RowError)
+	return row || err == errAway
+}
+
+// rowRetry is the time after which a request may try again that was refused since a
+// row cannot be read.
+const rowRetry = time.Second
 
 // share returns what this process may use of a limit while the store is away.
 func (p *policy) share(l law.Spec) law.Spec {
@@ -37,26 +77,41 @@ func (p *policy) share(l law.Spec) law.Spec {
 	return l
 }
 
-// goNear goes on in this process's memory, without the store.
-func (v *visit) goNear() {
-	v.away = v.t.store.client.Why()
-	if v.away == nil {
-		v.away = errAway // it is back by now, but this request knows its way
-	}
+// goNear goes on in this process's memory, without the store, which does not decide
+// because of err.
+func (v *visit) goNear(err error) {
+	v.away = v.t.store.why(err)
 	v.endFar()
 	if v.policy.StoreDown == StoreDownAdmit {
 		v.claims.clear()
 	}
 }
 
-// refusedAway tells of a refusal for want of the store, and returns it.
-func (v *visit) refusedAway(ctx context.Context) *ThrottledError {
-	refused := &ThrottledError{
-		Policy: v.policy.name, Host: v.name, Store: v.t.store.client.Why(),
-		Refusal: limiter.Refusal{Reason: limiter.ReasonStore, RetryAfter: v.t.store.client.ProbeIn(), AtLeast: true},
+// why returns why the store does not decide, from the error of whoever asked it.
+func (s *farStore) why(err error) error {
+	if row, ok := err.(*store.RowError); ok {
+		return row
 	}
-	if refused.Store == nil {
-		refused.Store = errAway
+	if err := s.client.Why(); err != nil {
+		return err
+	}
+	return errAway // it is back by now, but this request knows its way
+}
+
+// retryIn returns when it makes sense to ask the store again after that error.
+func (s *farStore) retryIn(err error) time.Duration {
+	if _, ok := err.(*store.RowError); ok {
+		return rowRetry
+	}
+	return s.client.ProbeIn()
+}
+
+// refusedAway tells of a refusal since the store does not decide because of err, and
+// returns it.
+func (v *visit) refusedAway(ctx context.Context, err error) *ThrottledError {
+	refused := &ThrottledError{
+		Policy: v.policy.name, Host: v.name, Store: v.t.store.why(err),
+		Refusal: limiter.Refusal{Reason: limiter.ReasonStore, RetryAfter: v.t.store.retryIn(err), AtLeast: true},
 	}
 	v.away = refused.Store
 	v.tell(ctx, Event{Kind: EventRefused, Wait: v.grant.Waited, Reason: refused.Reason, RetryAfter: refused.RetryAfter, AtLeast: true})

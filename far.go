@@ -121,8 +121,8 @@ func (ss *sites) farSetting() far.Setting {
 	return s
 }
 
-// enterFar is enter by way of the store. It returns errAway where that decides
-// nothing.
+// enterFar is enter by way of the store. It returns an undecided error where that
+// decides nothing.
 func (v *visit) enterFar(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	for began := time.Now(); ; {
 		v.openFar(ctx)
@@ -355,7 +355,7 @@ func (v *visit) delay(ctx context.Context, noSlot bool) time.Duration {
 		case err == nil:
 			return d
 		case v.policy.StoreDown == StoreDownRefuse:
-			return v.t.store.client.ProbeIn()
+			return v.t.store.retryIn(err)
 		}
 	}
 	v.open(ctx)
@@ -371,7 +371,7 @@ func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err
 	v.far.ask.NoSlot = noSlot
 	r, err := v.far.line.Delay(&v.far.ask)
 	if err != nil {
-		v.goNear()
+		v.goNear(err)
 		return 0, err
 	}
 	if r != nil {

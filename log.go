@@ -10,7 +10,8 @@ import (
 
 // LogObserver returns an Observer that logs every event to l, or to
 // slog.Default() at the time where l is nil. Refusals, requests without a key,
-// pauses, breakers that open and a store that goes away are warnings; starts and
+// pauses, breakers that open, a store that goes away and a row of it that cannot be
+// read are warnings; starts and
 // cancels after a wait of slow or longer, and a store that is back, are
 // slog.LevelInfo; and the rest is slog.LevelDebug. A slow of zero means 1 s. What
 // was decided without the store has away=true.
@@ -28,7 +29,7 @@ type logger struct {
 
 func (l *logger) level(e *Event) slog.Level {
 	switch {
-	case e.Kind == EventRefused, e.Kind == EventNoKey, e.Kind == EventPause, e.Kind == EventOpenRefused, e.Kind == EventOpen, e.Kind == EventStoreDown:
+	case e.Kind == EventRefused, e.Kind == EventNoKey, e.Kind == EventPause, e.Kind == EventOpenRefused, e.Kind == EventOpen, e.Kind == EventStoreDown, e.Kind == EventStoreRow:
 		return slog.LevelWarn
 	case e.Wait >= l.slow, e.Kind == EventStoreUp:
 		return slog.LevelInfo

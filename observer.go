@@ -84,11 +84,18 @@ const (
 	EventStoreDown
 	// EventStoreUp: the store answers again. The next request tells.
 	EventStoreUp
+	// EventStoreRow: the store answers, but a row of it cannot be read: the budget of
+	// Rule and KeyDigest, or without a rule what it holds of pauses and announced
+	// limits. Err is a *store.RowError. The row was damaged and has begun anew; or,
+	// with Away, it was written by a newer version and stays, and StoreDown decides
+	// about the requests that need it. A row that stays is reported once until it is
+	// read again.
+	EventStoreRow
 )
 
 var eventKinds = [...]string{
 	"", "start", "refused", "canceled", "spend", "pause", "learned", "malformed", "overflow",
-	"open_refused", "open", "half_open", "closed", "take", "no_key", "settle", "store_down", "store_up",
+	"open_refused", "open", "half_open", "closed", "take", "no_key", "settle", "store_down", "store_up", "store_row",
 }
 
 // String returns the kind as one lower-case word.

@@ -235,7 +235,8 @@ const (
 )
 
 // StoreDown is what becomes of requests while Config.Store cannot be asked: it
-// has failed, or did not answer within 2 s. That time is spent once. From then on
+// has failed, or did not answer within 2 s; and of the requests that need one row of
+// it that was written by a newer version. That time is spent once. From then on
 // nobody waits for the store; when requests come, one question at a time finds out
 // whether it is back, at first after 100 ms, later every 5 s.
 type StoreDown uint8

@@ -115,8 +115,8 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	defer v.finish()
 	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, CallFrom(ctx))), true)
 	switch {
-	case err == errAway:
-		return v.refusedAway(ctx)
+	case undecided(err):
+		return v.refusedAway(ctx, err)
 	case err != nil:
 		v.tell(ctx, Event{Kind: EventCanceled, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Wait: v.grant.Waited})
 		return err

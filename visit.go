@@ -189,8 +189,8 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	}
 	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, call)), false)
 	switch {
-	case err == errAway:
-		refused := v.refusedAway(ctx)
+	case undecided(err):
+		refused := v.refusedAway(ctx, err)
 		if v.policy.Answer == AnswerResponse {
 			return answer(v.req, refused), nil
 		}
@@ -219,18 +219,18 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 
 // enter waits in line, and hands over to the next that starts at the same instant,
 // before any code of the user's runs: nothing is held when it returns. The error is
-// errAway where that is refused since the store is away.
+// undecided where that is refused since the store does not decide.
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	if v.t.store == nil {
 		return v.enterNear(ctx, maxWait, noSlot)
 	}
 	refusal, err := v.enterFar(ctx, maxWait, noSlot)
-	if err != errAway || v.policy.StoreDown == StoreDownRefuse {
+	if !undecided(err) || v.policy.StoreDown == StoreDownRefuse {
 		return refusal, err
 	}
 	waited := v.grant.Waited
 	v.record.leftStore(v)
-	v.goNear()
+	v.goNear(err)
 	if maxWait >= 0 {
 		maxWait = max(0, maxWait-waited)
 	}

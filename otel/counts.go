@@ -134,6 +134,10 @@ func (c *counts) count(ctx context.Context, e *headway.Event) *host {
 	case headway.EventStoreUp:
 		c.back.Add(1)
 		return nil
+	case headway.EventStoreRow:
+		if e.Policy == "" { // there is none of that name any more
+			return nil
+		}
 	}
 	h := c.host(e.Policy, e.Host)
 	switch e.Kind {
@@ -171,6 +175,8 @@ func (c *counts) count(ctx context.Context, e *headway.Event) *host {
 		h.malformed.Add(1)
 	case headway.EventOverflow:
 		h.overflows.Add(1)
+	case headway.EventStoreRow:
+		h.unread.Add(1)
 	}
 	return h
 }

@@ -111,6 +111,7 @@ type host struct {
 	calls     atomic.Int64 // starts of first attempts
 	retries   atomic.Int64 // starts of others
 	malformed atomic.Int64
+	unread    atomic.Int64 // rows of the store
 	overflows atomic.Int64
 	changes   [len(states)]tally // of the breaker, by its new state
 	missed    [len(kinds)]tally  // decisions made without the store

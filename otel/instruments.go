@@ -28,6 +28,7 @@ type instruments struct {
 	spent, returned, drift        metric.Int64ObservableCounter
 	malformed, overflows, changes metric.Int64ObservableCounter
 	storeChanges, storeMissed     metric.Int64ObservableCounter
+	storeRows                     metric.Int64ObservableCounter
 	waiting, inFlight             metric.Int64ObservableUpDownCounter
 	remaining, state, storeAway   metric.Int64ObservableGauge
 	pauseRemaining, amplification metric.Float64ObservableGauge
@@ -71,6 +72,7 @@ func (in *instruments) make(p metric.MeterProvider, report metric.Callback) erro
 	counter(&in.changes, "headway.breaker.transitions", "{transition}", "Changes of the breaker's state.")
 	counter(&in.storeChanges, "headway.store.transitions", "{transition}", "Times that the store went away or came back.")
 	counter(&in.storeMissed, "headway.store.missed", "{request}", "Requests that were decided without the store, since it was away.")
+	counter(&in.storeRows, "headway.store.unread", "{row}", "Rows of the store that could not be read.")
 	level(&in.waiting, "headway.waiting", "Requests that stand in line.")
 	level(&in.inFlight, "headway.in_flight", "Requests that are in flight.")
 	gauge(&in.pauseRemaining, "headway.pause.remaining", "s", "Time until the last pause ends that holds somebody up.")
@@ -142,6 +144,7 @@ func (c *counts) reportHost(o metric.Observer, h *host) {
 	number(c.retries, h.retries.Load(), h.observe)
 	number(c.malformed, h.malformed.Load(), h.observe)
 	number(c.overflows, h.overflows.Load(), h.observe)
+	number(c.storeRows, h.unread.Load(), h.observe)
 	for s := range h.changes {
 		h.changes[s].report(o, c.changes, h, stateKey.String(states[s].name))
 	}

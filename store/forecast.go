@@ -30,10 +30,27 @@ func (t *tx) forecast(asks []Op) []Wait {
 		}
 	}
 	heap.Init(&due)
+	follow := func(line uint64, c candidate) { // the next one of the line starts no earlier than c
+		if line == 0 {
+			return
+		}
+		if next[line] = next[line][1:]; len(next[line]) > 0 {
+			c.i = next[line][0]
+			heap.Push(&due, c)
+		}
+	}
+	// Each start of another puts one off once more at most. A row that never gives way is
+	// one that this module has not written.
+	looks, most := make([]int, len(asks)), 2*len(asks)+64
 	for len(due) > 0 && s.err == nil {
 		c := heap.Pop(&due).(candidate)
 		op := &asks[c.i]
 		s.now = t.now // so that holds converts and lands as of the present
+		if bad := s.open(op); bad != nil {
+			waits[c.i] = Wait{Bind: -1, Err: bad}
+			follow(op.Line, candidate{at: c.at})
+			continue
+		}
 		all := s.holds(op)
 		for i := range all {
 			if r := all[i].row; r != nil && len(r.flights) > 0 {
@@ -47,7 +64,7 @@ func (t *tx) forecast(asks []Op) []Wait {
 		if bind >= 0 {
 			c.by, c.kept = all[bind].state(), kept
 		}
-		if at > c.at && at != law.Never {
+		if looks[c.i]++; at > c.at && at != law.Never && looks[c.i] < most {
 			c.at = at
 			heap.Push(&due, c)
 			continue
@@ -64,20 +81,15 @@ func (t *tx) forecast(asks []Op) []Wait {
 			}
 		}
 		waits[c.i].AtLeast = waits[c.i].For > 0 && waits[c.i].For != Never && bind >= 0 && (c.kept || all[bind].row != nil && loose[all[bind].row])
-		if line := op.Line; line != 0 {
-			if next[line] = next[line][1:]; len(next[line]) > 0 {
-				from := max(t.now, at)
-				if at == law.Never {
-					from = c.at
-				}
-				// What held this one up holds the next one up too.
-				after := candidate{at: from, i: next[line][0]}
-				if from > t.now {
-					after.by, after.kept = c.by, c.kept
-				}
-				heap.Push(&due, after)
-			}
+		from := max(t.now, at)
+		if at == law.Never {
+			from = c.at
 		}
+		after := candidate{at: from}
+		if from > t.now { // what held this one up holds the next one up too
+			after.by, after.kept = c.by, c.kept
+		}
+		follow(op.Line, after)
 	}
 	if s.err != nil {
 		t.err = s.err

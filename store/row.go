@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ type row struct {
 	aside   []aside   // what is kept for requests to come
 	heard   []held
 	dirty   bool
+	bad     *RowError // it cannot be read, and stays as it is; the rest is empty
 }
 
 // A flight is the units of one request.
@@ -88,8 +90,12 @@ func (h *held) state() law.State {
 // wall is what the wall clock shows at the instant 0.
 var wall = time.Unix(0, 0).UTC()
 
-// rowVersion is the first byte of a row.
-const rowVersion = 1
+// rowVersion is the first byte of a row. Later versions follow it, up to lastVersion:
+// what begins with another byte is no row.
+const (
+	rowVersion  = 1
+	lastVersion = 31
+)
 
 var (
 	// ErrNewer says that what was read was written by a newer version of this
@@ -99,6 +105,8 @@ var (
 	// whole.
 	ErrDamaged = errors.New("store: a budget that was read is damaged")
 )
+
+func newer(version byte) bool { return version > rowVersion && version <= lastVersion }
 
 // Check returns ErrNewer or ErrDamaged where Run could not read a row.
 func Check(row []byte) error {
@@ -172,8 +180,11 @@ func decode(b []byte) (*row, error) {
 	if len(b) == 0 {
 		return r, nil
 	}
-	if b[0] != rowVersion {
+	switch {
+	case newer(b[0]):
 		return nil, ErrNewer
+	case b[0] != rowVersion:
+		return nil, ErrDamaged
 	}
 	b = b[1:]
 	bad := false
@@ -201,7 +212,7 @@ func decode(b []byte) (*row, error) {
 	var err error
 	if own := part(); len(own) > 0 {
 		if r.spec, r.state, err = law.Decode(own, wall); err != nil {
-			return nil, rowError(err)
+			return nil, rowError(err, own[0])
 		}
 	}
 	for n := size(); n > 0 && !bad; n-- {
@@ -213,33 +224,57 @@ func decode(b []byte) (*row, error) {
 	for n := size(); n > 0 && !bad; n-- {
 		h := held{only: string(part()), source: string(part()), window: time.Duration(number())}
 		switch p := part(); {
-		case len(p) == 0:
+		case len(p) < 2:
 			bad = true
 		case p[0] == 0:
-			h.pace, err = law.DecodePace(p[1:])
+			if h.pace, err = law.DecodePace(p[1:]); err != nil {
+				return nil, rowError(err, p[1])
+			}
 		default:
-			h.limit, err = law.DecodeCap(p[1:], &nobody)
-		}
-		if err != nil {
-			return nil, rowError(err)
+			if h.limit, err = law.DecodeCap(p[1:], &nobody); err != nil {
+				return nil, rowError(err, p[1])
+			}
 		}
 		r.heard = append(r.heard, h)
 	}
-	if bad || len(b) > 0 {
+	if bad || len(b) > 0 || !r.sound() {
 		return nil, ErrDamaged
 	}
 	return r, nil
 }
 
-func rowError(err error) error {
-	if errors.Is(err, law.ErrVersion) {
+// rowError is the error of a row with a part of a version that cannot be read.
+func rowError(err error, version byte) error {
+	if errors.Is(err, law.ErrVersion) && newer(version) {
 		return ErrNewer
 	}
 	return ErrDamaged
 }
 
+// sound reports whether r could have been written by encode: units that are in flight
+// or set aside are of a state, and are few enough to be counted.
+func (r *row) sound() bool {
+	if r.state == nil && len(r.flights)+len(r.aside) > 0 {
+		return false
+	}
+	for _, f := range r.flights {
+		if f.cost < 0 {
+			return false
+		}
+	}
+	for _, a := range r.aside {
+		if a.starts < 0 || a.cost < 0 || a.cost > 0 && a.starts > math.MaxInt32/a.cost {
+			return false
+		}
+	}
+	return true
+}
+
 // clone returns a copy to plan with.
 func (r *row) clone() *row {
+	if r.bad != nil {
+		return r
+	}
 	c, err := decode(r.encode(nil))
 	if err != nil {
 		panic(err) // it was just written

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,8 @@ import (
 // Rows is what a transaction of a store can read and write.
 type Rows interface {
 	// Get returns the row of a budget or an ear, nil if there is none. Whether one
-	// that has expired is returned makes no difference.
+	// that has expired is returned makes no difference. An error that is ErrDamaged,
+	// ErrNewer or a *RowError concerns this row alone; any other ends the transaction.
 	Get(group, name string) ([]byte, error)
 	// Put writes a row. From expires on it may be forgotten. It keeps no part of
 	// row.
@@ -32,12 +34,15 @@ func Run(now time.Time, rows Rows, ops []Op) ([]Result, error) {
 			results[i].Skipped = true
 			continue
 		}
-		if results[i] = t.do(op); op.Kind == OpTake && !results[i].OK {
+		if bad := t.open(op); bad != nil {
+			results[i] = Result{At: t.now, Err: bad}
+		} else if results[i] = t.do(op); op.Kind == OpTake && !results[i].OK {
 			refused = append(refused, op.Line)
 		}
 		if t.err != nil {
 			return nil, t.err
 		}
+		results[i].Anew, t.anew = t.anew, nil
 	}
 	return results, t.write()
 }
@@ -49,6 +54,7 @@ type tx struct {
 	seen  map[name]*row
 	order []name // of seen
 	err   error
+	anew  []*RowError // rows that were read since the last operation
 }
 
 type name struct{ group, name string }
@@ -62,18 +68,61 @@ func (t *tx) row(group, n string) *row {
 	}
 	r := new(row)
 	if t.err == nil {
-		var b []byte
-		if b, t.err = t.rows.Get(group, n); t.err == nil {
-			if r, t.err = decode(b); t.err != nil {
-				t.err = fmt.Errorf("%w (%s)", t.err, n)
-				r = new(row)
-			}
+		b, err := t.rows.Get(group, n)
+		if err == nil {
+			r, err = decode(b)
+		}
+		if err != nil {
+			r = t.unread(key, err)
 		}
 	}
 	r.land(t.now)
 	t.seen[key] = r
 	t.order = append(t.order, key)
 	return r
+}
+
+// unread returns what stands for a row that could not be read.
+func (t *tx) unread(key name, err error) *row {
+	e := &RowError{Group: key.group, Name: key.name, Err: err}
+	switch {
+	case errors.As(err, &e), errors.Is(err, ErrNewer):
+		return &row{bad: e}
+	case errors.Is(err, ErrDamaged):
+		e.Anew = true
+		t.anew = append(t.anew, e)
+		return &row{dirty: true}
+	}
+	t.err = err
+	return new(row)
+}
+
+// open reads the rows that an operation needs. It returns the first that cannot be
+// read.
+func (t *tx) open(op *Op) error {
+	names := op.Ears
+	switch {
+	case op.Kind == OpLearn && op.Only != "":
+		names = []string{op.Only}
+	case op.Kind == OpLearn, op.Kind == OpPause:
+		names = []string{op.Ear}
+	}
+	var bad *RowError
+	look := func(name string) {
+		if r := t.row(op.Group, name); bad == nil {
+			bad = r.bad
+		}
+	}
+	for i := range op.Needs {
+		look(op.Needs[i].Budget)
+	}
+	for _, name := range names {
+		look(name)
+	}
+	if bad == nil {
+		return nil
+	}
+	return bad
 }
 
 // budget is row under a need's limit.

@@ -9,10 +9,27 @@
 //
 // A store hears no key values. A budget's name ends in the key's digest, made
 // with headway's Config.Secret.
+//
+// # Rows that cannot be read
+//
+// What is remembered under one name is a row. A row that cannot be read concerns only
+// the operations that need it: the rest of the batch is done, and Do returns no error.
+//
+//   - A damaged row was not written by this module, or not whole. It is set aside,
+//     the name begins anew as if it had never been used, and the operation is done.
+//     Result.Anew reports it.
+//   - A row of a newer version of this module stays as it is: a process that is still
+//     to be upgraded must not undo what the others count. Result.Err reports it, and
+//     the operation has done nothing. headway's Policy.StoreDown decides about the
+//     requests that need it.
+//
+// Memory and store/sqlite overwrite a damaged row; store/redis keeps it for a week
+// under another key.
 package store
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -23,7 +40,7 @@ import (
 type Store interface {
 	// Do decides ops, in order, in one round trip. Each is decided whole or not
 	// at all, and by itself: others may decide theirs in between. It returns one
-	// result for each. After an error nobody knows which of them took place. No
+	// result for each; what concerns one row alone is an error of that result. After an error nobody knows which of them took place. No
 	// ops are a question whether the store is there.
 	//
 	// Do returns soon after ctx is over, with its error. It keeps none of what it
@@ -205,7 +222,31 @@ type Wait struct {
 	Pause, Learned bool
 	// Name is how the server calls the announced limit.
 	Name string
+	// Err says why an OpForecast cannot tell: a row that the request needs cannot be
+	// read. The other fields mean nothing then.
+	Err error
 }
+
+// A RowError is a row that could not be read.
+type RowError struct {
+	// Group and Name say which it is.
+	Group, Name string
+	// Anew says that the row was set aside, and that the name has begun anew.
+	Anew bool
+	// Err says why: ErrDamaged, ErrNewer, or what the store reports of this row alone.
+	Err error
+}
+
+// Error says which row it was, and why.
+func (e *RowError) Error() string {
+	if e.Anew {
+		return fmt.Sprintf("%v (%s of %s, which begins anew)", e.Err, e.Name, e.Group)
+	}
+	return fmt.Sprintf("%v (%s of %s)", e.Err, e.Name, e.Group)
+}
+
+// Unwrap returns Err.
+func (e *RowError) Unwrap() error { return e.Err }
 
 // A Result is what became of one operation.
 type Result struct {
@@ -234,6 +275,11 @@ type Result struct {
 	Paused time.Duration
 	// Heard is what OpRead has found in Ears and about Needs.
 	Heard []Heard
+	// Err, not nil, is a *RowError: the operation needs a row that cannot be read and
+	// stays as it is. It has done nothing, and only At counts besides.
+	Err error
+	// Anew are the rows of the operation that could not be read and have begun anew.
+	Anew []*RowError
 }
 
 // A Heard is a pause that holds, or an announced limit.

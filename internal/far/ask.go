@@ -185,10 +185,15 @@ func (l *Line) fail(b batch, err error) {
 	for e := l.order.Front(); e != nil; {
 		w := e.Value.(*waiter)
 		e = e.Next()
-		if l.remove(w); !w.left {
-			w.err = ErrAway
-			l.wake(w)
-		}
+		l.dismiss(w, ErrAway)
+	}
+}
+
+// dismiss sends w away: the store does not decide for it.
+func (l *Line) dismiss(w *waiter, err error) {
+	if l.remove(w); !w.left {
+		w.err = err
+		l.wake(w)
 	}
 }
 
@@ -204,7 +209,7 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 	now := time.Now()
 	for i, e := range b.errands {
 		l.again(e.better, e.worse)
-		e.finish(results[i], nil)
+		e.finish(results[i], results[i].Err)
 	}
 	results = results[len(b.errands):]
 	refused := map[*class]bool{}
@@ -220,6 +225,8 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 			l.start(w, op, res, s, now)
 		case w.left:
 			l.remove(w)
+		case res.Err != nil:
+			l.dismiss(w, res.Err)
 		case res.Skipped:
 			refused[w.class] = true
 		case res.For == store.Never:
@@ -360,6 +367,10 @@ func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 	var waiting *line.Crowd[int]
 	for i, w := range b.forecast {
 		if !w.inLine() || !w.full && w.by.IsZero() && waits[i].For != store.Never {
+			continue
+		}
+		if waits[i].Err != nil {
+			l.dismiss(w, waits[i].Err)
 			continue
 		}
 		r := refusalOf(w.ask, &op.Asks[i], waits[i])

@@ -29,11 +29,13 @@ type Client struct {
 
 	names   atomic.Int64 // of all lines
 	hasNews atomic.Bool  // there may be news
+	hasBad  atomic.Bool  // bad is not empty
 
 	mu      sync.Mutex // guards following fields
 	lines   map[lineKey]*Line
-	away    error   // why; nil: it is there
-	news    []error // for News
+	away    error // why; nil: it is there
+	news    []News
+	bad     map[rowName]bool // rows that have been reported and have not been read since
 	probing bool
 	probeAt time.Time     // no question before
 	backoff time.Duration // from one to the next
@@ -103,7 +105,7 @@ func (c *Client) probe() {
 	c.probing = false
 	if err == nil {
 		c.away = nil
-		c.toldLocked(nil)
+		c.toldLocked(News{})
 	} else {
 		c.away = err
 		c.backoff = min(2*c.backoff, mostBackoff)
@@ -112,15 +114,73 @@ func (c *Client) probe() {
 	c.mu.Unlock()
 }
 
+// A News is that the store is away, or back where Err is nil; or that it is there,
+// but one Row could not be read.
+type News struct {
+	Err error
+	Row *store.RowError
+}
+
 // toldLocked keeps what News returns.
-func (c *Client) toldLocked(err error) {
-	c.news = append(c.news, err)
+func (c *Client) toldLocked(n News) {
+	c.news = append(c.news, n)
 	c.hasNews.Store(true)
 }
 
-// News returns once, and to one caller, that the store is away, and why, or back,
-// which is nil.
-func (c *Client) News() []error {
+type rowName struct{ group, name string }
+
+// mostBad bounds how many rows are known to have been reported, and mostNews what has
+// not been fetched yet.
+const (
+	mostBad  = 1024
+	mostNews = 256
+)
+
+// noteRows reports rows that could not be read: one that stays as it is once, until it
+// is read again.
+func (c *Client) noteRows(ops []store.Op, results []store.Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tell := func(e *store.RowError) {
+		if len(c.news) < mostNews {
+			c.toldLocked(News{Row: e})
+		}
+	}
+	for i := range results {
+		for _, e := range results[i].Anew {
+			tell(e)
+		}
+		if len(c.bad) > 0 && results[i].Err == nil && !results[i].Skipped {
+			for _, n := range ops[i].Needs {
+				delete(c.bad, rowName{ops[i].Group, n.Budget})
+			}
+			for _, ear := range ops[i].Ears {
+				delete(c.bad, rowName{ops[i].Group, ear})
+			}
+		}
+		if results[i].Err == nil {
+			continue
+		}
+		var e *store.RowError
+		if !errors.As(results[i].Err, &e) { // another store's
+			e = &store.RowError{Group: ops[i].Group, Err: results[i].Err}
+		}
+		results[i].Err = e
+		name := rowName{e.Group, e.Name}
+		switch {
+		case c.bad[name]:
+			continue
+		case c.bad == nil || len(c.bad) >= mostBad:
+			c.bad = map[rowName]bool{}
+		}
+		c.bad[name] = true
+		tell(e)
+	}
+	c.hasBad.Store(len(c.bad) > 0)
+}
+
+// News returns once, and to one caller, what has happened since.
+func (c *Client) News() []News {
 	if !c.hasNews.Load() {
 		return nil
 	}
@@ -143,7 +203,7 @@ func (c *Client) failed(err error, ops []store.Op) {
 	c.group = ops[0].Group
 	c.away, c.backoff = err, leastBackoff
 	c.probeAt = time.Now().Add(c.backoff)
-	c.toldLocked(err)
+	c.toldLocked(News{Err: err})
 }
 
 // ask asks the store, for about as long as Timeout if it heeds its context. A
@@ -159,6 +219,9 @@ func (c *Client) ask(ops []store.Op) (results []store.Result, err error) {
 	results, err = c.Store.Do(ctx, ops)
 	if err == nil && len(results) != len(ops) {
 		return nil, errors.New("the store has answered other questions than were asked")
+	}
+	if err == nil && (c.hasBad.Load() || slices.ContainsFunc(results, func(r store.Result) bool { return r.Err != nil || r.Anew != nil })) {
+		c.noteRows(ops, results)
 	}
 	return results, err
 }

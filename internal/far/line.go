@@ -3,6 +3,7 @@ package far
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -157,7 +158,7 @@ func (l *Line) slots(s *Setting) bool { return s.InFlight > 0 }
 
 // Enter waits until the request may start and takes what it needs, refuses it at
 // once if it cannot start in time, or returns the plain error of a context that
-// is over, or ErrAway. Those due at one instant return one after another, each
+// is over, ErrAway, or the *store.RowError of a row that it needs. Those due at one instant return one after another, each
 // when the one before it is Sent. It returns line.ErrRetired where the gate has been
 // forgotten.
 func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
@@ -477,8 +478,10 @@ func (l *Line) Answered(g *Grant) store.Instant {
 	g.end()
 	op := store.Op{Kind: store.OpAnswer, Group: l.group, ID: g.take.ID, Needs: g.take.Needs}
 	res, err := l.Do(op, false, false)
-	if err != nil {
+	if errors.Is(err, ErrAway) {
 		l.client.miss(op)
+	}
+	if err != nil {
 		return g.At
 	}
 	return res.At
@@ -541,6 +544,9 @@ func (l *Line) Delay(a *Ask) (*Refusal, error) {
 		asks = append(l.asks(s), l.op(last, s))
 		return store.Op{Kind: store.OpForecast, Group: l.group, Asks: asks}
 	}})
+	if err == nil {
+		err = res.Waits[len(asks)-1].Err
+	}
 	if err != nil {
 		return nil, err
 	}

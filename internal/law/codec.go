@@ -77,6 +77,9 @@ func Decode(b []byte, wall time.Time) (Spec, State, error) {
 			}
 			st.add(at, cost)
 		}
+		if sum != st.sum && max(sum, st.sum) < saturates {
+			d.fail()
+		}
 		st.sum = sum // of costs so large that it has saturated, another than theirs
 	case *bucket:
 		d.bucket(st)
@@ -92,6 +95,9 @@ func Decode(b []byte, wall time.Time) (Spec, State, error) {
 	}
 	return s, st, d.end()
 }
+
+// saturates is a sum of costs from which on it may have saturated.
+const saturates = Unlimited / 2
 
 // EncodePace appends p to b.
 func EncodePace(b []byte, p *Pace) []byte {

@@ -17,8 +17,36 @@ type call struct {
 	ops   []store.Op
 	place []int // of each in the batch
 	names []string
-	keys  []string // of the rows with these names
-	body  []byte   // the operations, as the script reads them
+	keys  []string                   // of the rows with these names
+	body  []byte                     // the operations, as the script reads them
+	bad   map[string]*store.RowError // by name: rows that could not be set aside
+	anew  []*store.RowError          // rows that were
+	tries int                        // to set rows aside
+}
+
+// args are the arguments of a run of the script.
+func (c *call) args(clock string) []string {
+	args := []string{clock, string(c.body)}
+	var bad []byte
+	for i, n := range c.names {
+		if c.bad[n] != nil {
+			bad = binary.BigEndian.AppendUint32(bad, uint32(i+1))
+		}
+	}
+	if bad != nil {
+		args = append(args, string(bad))
+	}
+	return args
+}
+
+// report adds to the results which rows have begun anew.
+func (c *call) report(results []store.Result) {
+	for _, e := range c.anew {
+		i := slices.IndexFunc(c.ops, func(op store.Op) bool {
+			return slices.Contains(shown(&op), e.Name) || op.Ear == e.Name || op.Only == e.Name
+		})
+		results[max(0, i)].Anew = append(results[max(0, i)].Anew, e)
+	}
 }
 
 // split returns the calls of a batch, in order of their first operations.
@@ -265,17 +293,23 @@ func periodEnd(l limiter.Limit, t store.Instant) store.Instant {
 type rows struct {
 	was, put map[string][]byte
 	expires  map[string]time.Time
+	bad      map[string]*store.RowError
 }
 
-func (r rows) Get(_, name string) ([]byte, error) { return r.was[name], nil }
+func (r rows) Get(_, name string) ([]byte, error) {
+	if e := r.bad[name]; e != nil {
+		return nil, e
+	}
+	return r.was[name], nil
+}
 
 func (r rows) Put(_, name string, row []byte, expires time.Time) error {
 	r.put[name], r.expires[name] = slices.Clone(row), expires
 	return nil
 }
 
-func newRows() rows {
-	return rows{was: map[string][]byte{}, put: map[string][]byte{}, expires: map[string]time.Time{}}
+func (c *call) rows() rows {
+	return rows{was: map[string][]byte{}, put: map[string][]byte{}, expires: map[string]time.Time{}, bad: c.bad}
 }
 
 var errReply = errors.New("the script's answer is not understood; is the script of another version?")
@@ -312,13 +346,28 @@ func (r *reader) remaining() []int64 {
 	return list
 }
 
-// decode reads what became of the operations.
-func (c *call) decode(now store.Instant, b []byte) ([]store.Result, error) {
-	r := &reader{b: b}
+// decode reads what became of the operations, and which of them have failed.
+func (c *call) decode(now store.Instant, b, failed []byte) ([]store.Result, error) {
 	results := make([]store.Result, len(c.ops))
+	r := &reader{b: failed}
+	for len(r.b) > 0 {
+		op, row := r.size()-1, r.size()-1
+		if r.bad || op < 0 || op >= len(results) || row < 0 || row >= len(c.names) {
+			return nil, errReply
+		}
+		e := c.bad[c.names[row]]
+		if e == nil {
+			e = &store.RowError{Group: c.ops[0].Group, Name: c.names[row], Err: ErrNewer}
+		}
+		results[op].Err = e
+	}
+	r = &reader{b: b}
 	for i := range c.ops {
 		op, res := &c.ops[i], &results[i]
 		res.At = now
+		if res.Err != nil {
+			continue
+		}
 		switch op.Kind {
 		case store.OpTake:
 			r.take(res, now)
@@ -327,7 +376,7 @@ func (c *call) decode(now store.Instant, b []byte) ([]store.Result, error) {
 		case store.OpPause:
 			res.Paused = time.Duration(r.int())
 		case store.OpRead, store.OpForecast:
-			rows := newRows()
+			rows := c.rows()
 			for _, n := range shown(op) {
 				rows.was[n] = r.text()
 			}

@@ -9,12 +9,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ErrNewer: a budget was written by a newer version of this module. It is left as
-// it is.
+// ErrNewer is the cause of a store.Result.Err: a budget was written by a newer version
+// of this module. It is left as it is.
 var ErrNewer = store.ErrNewer
 
-// ErrDamaged: what is at a budget's key was not written by this module, or not
-// whole. It is left as it is; delete the key, or choose another Prefix.
+// ErrDamaged is the cause of a store.Result.Anew: what was at a budget's key was not
+// written by this module, or not whole. Where it cannot be set aside it is that of a
+// store.Result.Err; delete the key, or choose another Prefix.
 var ErrDamaged = store.ErrDamaged
 
 // advice says what to do about what a server refuses, by the code in its answer. A
@@ -26,7 +27,6 @@ var advice = []struct{ code, text string }{
 	{"OOM", "the server's memory is full: give it more maxmemory"},
 	{"READONLY", "it is a replica: connect to the primary, and leave SendToReplicas nil"},
 	{"MISCONF", "the server cannot write to its disk"},
-	{"WRONGTYPE", "a key with the Prefix is something else: choose another Prefix"},
 	{"CROSSSLOT", "connect to a Cluster without ForceSingleClient"},
 	{"MOVED", "connect to a Cluster without ForceSingleClient"},
 	{"CLUSTERDOWN", "some slots of the Cluster have no node"},

@@ -3,11 +3,13 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/headway-go/headway/headwaytest"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
 	"github.com/headway-go/headway/store/redis"
@@ -69,21 +71,122 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain.CLI(t, "lpush", "x:{g}0", "1")
-	if _, err := s.Do(context.Background(), []store.Op{take(limiter.PerMinute(1))}); err == nil || !strings.Contains(err.Error(), "choose another Prefix") {
-		t.Errorf("a key of another type: got %v", err)
+	if res := do(t, s, take(limiter.PerMinute(1)))[0]; !res.OK || len(res.Anew) != 1 || !strings.Contains(res.Anew[0].Error(), "choose another Prefix") {
+		t.Errorf("a key of another type: got %+v", res)
 	}
 }
 
-// Rows that are newer or damaged are errors, and stay as they are.
+// What every store promises of rows that cannot be read holds on a server and on a
+// Cluster.
+func TestRows(t *testing.T) {
+	for name, start := range topologies {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t, server.Addrs(start(t))...)
+			headwaytest.TestRows(t, func(t testing.TB, now func() time.Time) (store.Store, func(string, string, []byte), func(string, string) []byte) {
+				prefix := "rows" + strconv.FormatInt(prefixes.Add(1), 10) + ":"
+				s, err := redis.New(t.Context(), redis.Config{Client: c, Prefix: prefix, Now: now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				key := func(group, name string) string { return prefix + "{" + group + "}" + name }
+				put := func(group, name string, row []byte) {
+					cmd := c.B().Del().Key(key(group, name)).Build()
+					if row != nil {
+						cmd = c.B().Set().Key(key(group, name)).Value(string(row)).Build()
+					}
+					if err := c.Do(t.Context(), cmd).Error(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				get := func(group, name string) []byte {
+					row, _ := c.Do(t.Context(), c.B().Get().Key(key(group, name)).Build()).AsBytes()
+					return row
+				}
+				return s, put, get
+			})
+		})
+	}
+}
+
+// Damaged rows are kept elsewhere, whatever type they are of, and are no budgets.
+func TestDamagedRowsAreSetAside(t *testing.T) {
+	srv := server.Start(t)
+	s, err := redis.New(t.Context(), redis.Config{Client: connect(t, srv.Addr), Prefix: "x:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ make, look, want string }{
+		{"set x:{g}0 hello", "get x:damaged:{g}0", "hello"},
+		{"lpush x:{g}0 a", "lrange x:damaged:{g}0 0 -1", "a"},
+		{"hset x:{g}0 f v", "hget x:damaged:{g}0 f", "v"},
+		{"xadd x:{g}0 1-1 f v", "type x:damaged:{g}0", "stream"},
+		{"setrange x:{g}0 9 z", "getrange x:damaged:{g}0 9 9", "z"},
+	} {
+		srv.CLI(t, "del", "x:{g}0")
+		srv.CLI(t, append([]string{"--raw"}, strings.Fields(tc.make)...)...)
+		other := take(limiter.PerMinute(5))
+		other.Group = "h"
+		res := do(t, s, other, take(limiter.PerMinute(5)), other)
+		if !res[1].OK || res[1].Remaining[0] != 4 || len(res[1].Anew) != 1 || res[0].Anew != nil || res[2].Anew != nil {
+			t.Errorf("%s: got %+v, want the second granted and anew", tc.make, res)
+		}
+		if got := srv.CLI(t, append([]string{"--raw"}, strings.Fields(tc.look)...)...); got != tc.want {
+			t.Errorf("%s: %q is kept, want %q", tc.make, got, tc.want)
+		}
+		if ttl := srv.CLI(t, "--raw", "ttl", "x:damaged:{g}0"); ttl != "604800" && ttl != "604799" {
+			t.Errorf("%s: it is kept for %s s, want a week", tc.make, ttl)
+		}
+		if n, err := s.Len(t.Context()); n != 2 || err != nil {
+			t.Errorf("%s: %d budgets, %v; want 2", tc.make, n, err)
+		}
+		srv.CLI(t, "del", "x:{h}0")
+	}
+}
+
+// Where the user may not rename, the row stays, and what needs it fails; the store is
+// there for all others.
+func TestRowThatCannotBeSetAside(t *testing.T) {
+	srv := server.Start(t)
+	srv.CLI(t, "acl", "setuser", "poor", "on", ">p", "~*", "+hello", "+client", "+ping", "+get", "+set", "+del", "+time", "+eval", "+evalsha")
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{srv.Addr}, DisableCache: true, Username: "poor", Password: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s, err := redis.New(t.Context(), redis.Config{Client: c, Prefix: "x:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := take(limiter.PerMinute(50))
+	good.Needs[0].Budget = "good"
+	far := take(limiter.PerHour(1_000_000)) // the script leaves it to Go
+	far.Needs[0].Limit.Per = 365 * 24 * time.Hour
+	far.Needs[0].Budget = "far"
+	for _, make := range []string{"set x:{g}0 hello", "rpush x:{g}0 a"} {
+		srv.CLI(t, "del", "x:{g}0")
+		srv.CLI(t, strings.Fields(make)...)
+		for _, beside := range []store.Op{good, far} {
+			res := do(t, s, beside, take(limiter.PerMinute(5)), beside)
+			if e := res[1].Err; !res[0].OK || !res[2].OK || !errors.Is(e, redis.ErrDamaged) || !strings.Contains(e.Error(), "set aside") {
+				t.Errorf("%s: got %+v, want the second alone to fail", make, res)
+			}
+		}
+		if n := srv.CLI(t, "--raw", "exists", "x:{g}0"); n != "1" {
+			t.Errorf("%s: the key is gone", make)
+		}
+	}
+}
+
+// Rows that are newer are errors, and stay as they are.
 func TestRowsOfOthers(t *testing.T) {
 	srv := server.Start(t)
 	s := open(t, connect(t, srv.Addr), nil)
 	do(t, s, take(limiter.PerMinute(5)))
 	key := srv.CLI(t, "keys", "*")
-	for text, want := range map[string]error{"\x02abc": redis.ErrNewer, "\x01abc": redis.ErrDamaged, "hello": redis.ErrNewer} {
+	for _, text := range []string{"\x02abc", "\x1f"} {
 		srv.CLI(t, "set", key, text)
-		if _, err := s.Do(context.Background(), []store.Op{take(limiter.PerMinute(5))}); !errors.Is(err, want) {
-			t.Errorf("%q: got %v, want %v", text, err, want)
+		if res := do(t, s, take(limiter.PerMinute(5)))[0]; !errors.Is(res.Err, redis.ErrNewer) || res.OK {
+			t.Errorf("%q: got %+v, want %v", text, res, redis.ErrNewer)
 		}
 		if got := srv.CLI(t, "--raw", "get", key); got != text {
 			t.Errorf("%q is %q now", text, got)

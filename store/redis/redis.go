@@ -24,7 +24,14 @@
 // It is Redis 6 or later, or any Valkey, with maxmemory-policy noeviction: another
 // policy may evict budgets in use, as if nothing had been used of them. An idle
 // budget expires by itself. The user needs the commands PING, EVAL, EVALSHA, GET,
-// SET, DEL and TIME on the keys that begin with the Prefix; SCAN and ROLE for Len.
+// SET, DEL and TIME on the keys that begin with the Prefix; SCAN and ROLE for Len;
+// and RENAME and PEXPIRE to set damaged rows aside.
+//
+// A key that holds another type, or bytes that are no row, is renamed to the Prefix,
+// "damaged:" and the rest of its name, where it expires after a week, and the budget
+// begins anew: see store.Result.Anew. Where the user lacks RENAME, the key stays, and
+// what needs it fails: see store.Result.Err. A row of a newer version stays too. In no
+// case does the store count as away.
 //
 // A budget takes about 140 bytes of its memory under Sliding or Calendar, with a key
 // of a few letters, 150 to 220 under Spaced or Bucket, and under Window 130 and 16 for
@@ -45,6 +52,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -129,7 +138,7 @@ func (s *Store) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) 
 	calls := s.split(ops)
 	runs := make([]run, len(calls))
 	for i, c := range calls {
-		runs[i] = run{c.keys, []string{s.clock(), string(c.body)}}
+		runs[i] = run{c.keys, c.args(s.clock())}
 	}
 	results := make([]store.Result, len(ops))
 	for i, reply := range s.run(ctx, runs) {
@@ -137,6 +146,7 @@ func (s *Store) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) 
 		if err != nil {
 			return nil, explain(err)
 		}
+		calls[i].report(list)
 		for j, place := range calls[i].place {
 			results[place] = list[j]
 		}
@@ -239,8 +249,11 @@ func (s *Store) finish(ctx context.Context, c *call, reply rueidis.RedisResult) 
 			return nil, err
 		}
 		fields := make([]string, len(list))
+		var others []int // rows of another type
 		for i := 1; i < len(list); i++ {
-			if fields[i], err = list[i].ToString(); err != nil {
+			if list[i].IsInt64() {
+				others = append(others, i-2)
+			} else if fields[i], err = list[i].ToString(); err != nil {
 				return nil, err
 			}
 		}
@@ -254,13 +267,26 @@ func (s *Store) finish(ctx context.Context, c *call, reply rueidis.RedisResult) 
 		case err != nil:
 			return nil, err
 		case kind == isDone && len(list) == 3:
-			return c.decode(now, []byte(fields[2]))
+			return c.decode(now, []byte(fields[2]), nil)
+		case kind == isDone && len(list) == 4:
+			return c.decode(now, []byte(fields[2]), []byte(fields[3]))
 		case kind != isRows || len(list) != 2+len(c.keys):
 			return nil, errReply
 		}
-		rows := newRows()
+		rows := c.rows()
+		var damaged []int
 		for i, n := range c.names {
 			rows.was[n] = []byte(fields[2+i])
+			if c.bad[n] == nil && (slices.Contains(others, i) || errors.Is(store.Check(rows.was[n]), ErrDamaged)) {
+				damaged = append(damaged, i)
+			}
+		}
+		if len(damaged) > 0 {
+			if err := s.setAside(ctx, c, rows, damaged, others); err != nil {
+				return nil, err
+			}
+			reply = s.run(ctx, []run{{c.keys, c.args(s.clock())}})[0]
+			continue
 		}
 		results, err := store.Run(time.Unix(0, now), rows, c.ops)
 		if err != nil || len(rows.put) == 0 {
@@ -269,8 +295,77 @@ func (s *Store) finish(ctx context.Context, c *call, reply rueidis.RedisResult) 
 		if changed, err := s.put(ctx, c, rows); err != nil || !changed {
 			return results, err
 		}
-		reply = s.run(ctx, []run{{c.keys, []string{s.clock(), string(c.body)}}})[0]
+		reply = s.run(ctx, []run{{c.keys, c.args(s.clock())}})[0]
 	}
+}
+
+// How often a row is set aside within one call, and for how long it is kept.
+const (
+	mostTries = 3
+	keepAside = 7 * 24 * time.Hour
+)
+
+// setAside moves damaged rows out of the way, if they are still the same. One that
+// cannot be moved, or comes again and again, fails what needs it.
+func (s *Store) setAside(ctx context.Context, c *call, rows rows, damaged, others []int) error {
+	c.tries++
+	var r run
+	r.args = []string{s.clock(), "aside"}
+	var errs []*store.RowError
+	for _, i := range damaged {
+		e := &store.RowError{Group: c.ops[0].Group, Name: c.names[i], Err: ErrDamaged}
+		was := ""
+		if slices.Contains(others, i) {
+			e.Err = fmt.Errorf("%w: the key %s is of another type; choose another Prefix", ErrDamaged, c.keys[i])
+		} else {
+			sum := sha1.Sum(rows.was[c.names[i]])
+			was = hex.EncodeToString(sum[:])
+		}
+		errs = append(errs, e)
+		r.keys = append(r.keys, c.keys[i], s.asideKey(c.keys[i]))
+		r.args = append(r.args, was)
+	}
+	fail := func(e *store.RowError) {
+		if c.bad == nil {
+			c.bad = map[string]*store.RowError{}
+		}
+		c.bad[e.Name] = e
+	}
+	if c.tries > mostTries {
+		for _, e := range errs {
+			fail(e)
+		}
+		return nil
+	}
+	r.args = append(r.args, strconv.FormatInt(keepAside.Milliseconds(), 10))
+	list, err := s.run(ctx, []run{r})[0].ToArray()
+	if err != nil {
+		return err
+	}
+	if len(list) != len(errs) {
+		return errReply
+	}
+	for i, e := range errs {
+		if n, err := list[i].AsInt64(); err == nil {
+			if e.Anew = n == 1; e.Anew {
+				c.anew = append(c.anew, e)
+			}
+			continue
+		}
+		why, err := list[i].ToString()
+		if err != nil {
+			return err
+		}
+		e.Err = fmt.Errorf("%w; it could not be set aside: %s", e.Err, why)
+		fail(e)
+	}
+	return nil
+}
+
+// asideKey is where a damaged row is kept. Its slot is that of the row, and Len does not
+// count it.
+func (s *Store) asideKey(key string) string {
+	return s.cfg.Prefix + "damaged:" + strings.TrimPrefix(key, s.cfg.Prefix)
 }
 
 // put writes rows if none of them has changed; else it says so.
@@ -372,12 +467,15 @@ func (s *Store) forget(ctx context.Context, node rueidis.Client, key string) (id
 		return false, nil
 	}
 	row, err := s.ask(ctx, node, node.B().Get().Key(key).Build()).AsBytes()
+	if refused, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(refused.Error(), "WRONGTYPE") {
+		return false, nil
+	}
 	if err != nil {
 		return rueidis.IsRedisNil(err), ignoreNil(err)
 	}
 	expires, err := store.Expires(row)
 	if err != nil || expires.After(s.cfg.Now()) {
-		return false, err
+		return false, nil // nobody knows when a row is idle that cannot be read
 	}
 	return true, s.ask(ctx, node, node.B().Del().Key(key).Build()).Error()
 }

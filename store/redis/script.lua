@@ -9,9 +9,17 @@
 --
 -- KEYS   the rows
 -- ARGV   1 the clock, eight bytes; empty for the server's
---        2 the operations; or, to put rows back, empty
---        3 ... for each row: the SHA-1 of what it was, its expiry, what it will be
--- Reply  {1, clock, results}, {0, clock, rows}, or {2} where rows have changed.
+--        2 the operations; or, to put rows back, empty; or, to set rows aside, 'aside'
+--        3 with operations: the rows that cannot be used, if there are any
+--          to put back: for each row the SHA-1 of what it was, its expiry, what it will be
+--          to set aside: for each pair of keys, from and to, the SHA-1 of what the row was,
+--          empty where it was of another type; and for how many milliseconds it is kept
+-- Reply  {1, clock, results}, and what failed if something did: for each operation its
+--        index and its row; {0, clock, rows} with 1 for a row of another type; {2} where
+--        rows have changed; to set aside, for each 1, 0 where it has changed, or why not.
+--
+-- A row of a newer version is left as it is, and what needs it fails. A row that is
+-- none, or that this script cannot tell from one, is RAW.
 
 local pack, unpack, fmod, floor, max, min = struct.pack, struct.unpack, math.fmod, math.floor, math.max, math.min
 local sub, concat = string.sub, table.concat
@@ -1164,22 +1172,39 @@ end
 local rows = {}
 
 for i, key in ipairs(KEYS) do
-	rows[i] = { key = key, raw = redis.call('GET', key) or '', flights = {}, aside = {}, heard = {} }
+	local raw = redis.pcall('GET', key) or ''
+	local other = false
+	if type(raw) == 'table' then
+		if not string.find(raw.err, 'WRONGTYPE', 1, true) then
+			return raw
+		end
+		raw, other = '', true
+	end
+	rows[i] = { key = key, raw = raw, other = other, flights = {}, aside = {}, heard = {} }
 end
 
+-- newer reports whether a version is a later one. What is neither is RAW.
+local function newer(version)
+	if version ~= 1 and (version == 0 or version > 31) then
+		error(RAW)
+	end
+	return version ~= 1
+end
+
+-- parse reads a row, and reports whether it is of a newer version.
 local function parse(r)
 	if r.raw == '' then
-		return
+		return false
 	end
 	text, at = r.raw, 1
-	if byte() ~= 1 then
-		error(RAW)
+	if newer(byte()) then
+		return true
 	end
 	local own = size()
 	if own > 0 then
 		local stop = at + own
-		if byte() ~= 1 then
-			error(RAW)
+		if newer(byte()) then
+			return true
 		end
 		local from = at
 		bytes(27)
@@ -1200,9 +1225,9 @@ local function parse(r)
 		local h = { only = str(), source = str(), window = int() }
 		local stop = size()
 		stop = at + stop
-		local kind, version = byte(), byte()
-		if version ~= 1 then
-			error(RAW)
+		local kind = byte()
+		if newer(byte()) then
+			return true
 		elseif kind == 0 then
 			h.pace = law('pace').load()
 			h.st = h.pace
@@ -1215,9 +1240,10 @@ local function parse(r)
 		end
 		r.heard[i] = h
 	end
-	if at ~= #text + 1 then
+	if at ~= #text + 1 or not r.st and #r.flights + #r.aside > 0 then
 		error(RAW)
 	end
+	return false
 end
 
 -- kept returns how many units are set aside.
@@ -1787,11 +1813,50 @@ local kinds = {
 	end },
 }
 
-local function decide()
-	for _, r in ipairs(rows) do
-		parse(r)
+-- open reads all rows, and returns those that cannot be used, by index, or nil.
+local function open()
+	local bad
+	if ARGV[3] then
+		bad, text, at = {}, ARGV[3], 1
+		while at <= #ARGV[3] do
+			bad[size()] = true
+		end
+	end
+	for i, r in ipairs(rows) do
+		if bad and bad[i] then
+			r.other = false
+		elseif r.other then
+			error(RAW)
+		elseif parse(r) then
+			r.st, r.flights, r.aside, r.heard = nil, {}, {}, {}
+			bad = bad or {}
+			bad[i] = true
+		end
 		land(r)
 	end
+	return bad
+end
+
+local NONE = {}
+
+-- needsBad returns the index of a row that op needs and that cannot be used, or nil.
+local function needsBad(op, bad)
+	for _, n in ipairs(op.needs or NONE) do
+		if bad[n.row] then
+			return n.row
+		end
+	end
+	for _, i in ipairs(op.ears or op.run == kinds[7][1] and op.rows or NONE) do
+		if bad[i] then
+			return i
+		end
+	end
+	local i = op.ear or op.where
+	return i and bad[i] and i
+end
+
+local function decide()
+	local bad, failed = open(), {}
 	text, at = ARGV[2], 1
 	terms = list(function() return { limit = limitOf(str()), from = time(), to = time() } end)
 	local ops = list(function()
@@ -1802,7 +1867,13 @@ local function decide()
 	end)
 	local out = {}
 	for i, op in ipairs(ops) do
-		out[i] = op:run()
+		local row = bad and needsBad(op, bad)
+		if row then
+			out[i] = ''
+			failed[#failed + 1] = putSize(i) .. putSize(row)
+		else
+			out[i] = op:run()
+		end
 	end
 	for _, r in ipairs(rows) do
 		if r.dirty then
@@ -1811,12 +1882,31 @@ local function decide()
 			r.new = (r.st or #r.heard > 0) and encode(r) or ''
 		end
 	end
-	return concat(out)
+	return concat(out), concat(failed)
+end
+
+if ARGV[2] == 'aside' then
+	local done = {}
+	for i = 1, #rows, 2 do
+		local r = rows[i]
+		local j = (i + 1) / 2
+		done[j] = 0
+		if (r.other and '' or redis.sha1hex(r.raw)) == ARGV[2 + j] then
+			local moved = redis.pcall('RENAME', r.key, KEYS[i + 1])
+			if moved.err then
+				done[j] = moved.err
+			else
+				redis.pcall('PEXPIRE', KEYS[i + 1], ARGV[#ARGV])
+				done[j] = 1
+			end
+		end
+	end
+	return done
 end
 
 if ARGV[2] == '' then
 	for i, r in ipairs(rows) do
-		if redis.sha1hex(r.raw) ~= ARGV[3 * i] then
+		if redis.sha1hex(r.raw) ~= ARGV[3 * i] or r.other and ARGV[3 * i + 2] ~= '-' then
 			return { 2 }
 		end
 	end
@@ -1832,12 +1922,15 @@ if ARGV[2] == '' then
 end
 
 local clock = words(base, now)
-local ok, result = pcall(decide)
+local ok, result, failed = pcall(decide)
 if ok then
 	for _, r in ipairs(rows) do
 		if r.dirty and r.new ~= r.raw then
 			put(r.key, r.new, r.px)
 		end
+	end
+	if failed ~= '' then
+		return { 1, clock, result, failed }
 	end
 	return { 1, clock, result }
 elseif result ~= RAW then
@@ -1845,6 +1938,6 @@ elseif result ~= RAW then
 end
 local raw = { 0, clock }
 for i, r in ipairs(rows) do
-	raw[i + 2] = r.raw
+	raw[i + 2] = r.other and 1 or r.raw
 end
 return raw

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headway-go/headway/headwaytest"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
 )
@@ -113,9 +114,55 @@ func TestNewerBudgetInTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	s := openTest(t, path, nil)
 	mustSpend(t, s, "b", 1, 999)
-	by(t, path, "UPDATE budget SET row = x'ff00'")
-	if _, err := left(s, "b"); !errors.Is(err, ErrNewer) {
-		t.Errorf("got %v, want %v", err, ErrNewer)
+	by(t, path, "UPDATE budget SET row = x'0200'")
+	res, err := s.Do(t.Context(), []store.Op{spend("b", 1), spend("c", 1)})
+	if err != nil || !errors.Is(res[0].Err, ErrNewer) || res[1].Err != nil || res[1].Remaining[0] != 999 {
+		t.Errorf("got %+v, %v; want %v for the first alone", res, err, ErrNewer)
+	}
+}
+
+// What every store promises of rows that cannot be read.
+func TestRows(t *testing.T) {
+	headwaytest.TestRows(t, func(t testing.TB, now func() time.Time) (store.Store, func(string, string, []byte), func(string, string) []byte) {
+		s, err := Open(Config{Path: filepath.Join(t.TempDir(), "x.db"), Now: now, Moved: func(e *MovedError) { t.Error(e) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		put := func(group, name string, row []byte) {
+			text, args := "DELETE FROM budget WHERE family = ? AND name = ?", []any{group, name}
+			if row != nil {
+				text, args = "INSERT OR REPLACE INTO budget VALUES (?, ?, ?, ?)", []any{group, name, now().Add(24 * time.Hour).UnixNano(), row}
+			}
+			if _, err := s.file.conn.ExecContext(t.Context(), text, args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		get := func(group, name string) []byte {
+			row, err := rows{s.file}.Get(group, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return row
+		}
+		return s, put, get
+	})
+}
+
+// A budget that is damaged begins anew; the file, and all others in it, stay.
+func TestDamagedBudgetInTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	var moved []*MovedError
+	s := openTest(t, path, &moved)
+	mustSpend(t, s, "b", 1, 999)
+	mustSpend(t, s, "c", 5, 995)
+	for _, row := range []string{"x'01ff'", "'text'", "17", "1.5", "x''"} {
+		by(t, path, "UPDATE budget SET row = "+row+" WHERE name = 'b'")
+		mustSpend(t, s, "b", 3, 997)
+		mustSpend(t, s, "c", 0, 995)
+	}
+	if len(moved) != 0 {
+		t.Errorf("moved %v", moved)
 	}
 }
 
@@ -190,7 +237,6 @@ func TestDamagedInUse(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"a budget": func(t *testing.T, path string) { by(t, path, "UPDATE budget SET row = x'01ff'") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.db")

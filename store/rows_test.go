@@ -1,0 +1,16 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headway-go/headway/headwaytest"
+	"github.com/headway-go/headway/store"
+)
+
+func TestRowsOfMemory(t *testing.T) {
+	headwaytest.TestRows(t, func(t testing.TB, now func() time.Time) (store.Store, func(string, string, []byte), func(string, string) []byte) {
+		m := &store.Memory{Now: now}
+		return m, m.PutRow, m.Row
+	})
+}
