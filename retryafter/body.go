@@ -14,6 +14,10 @@ const (
 	bodyGoogle
 	bodyOpenAI
 	bodyAWS
+	bodyStripe
+	bodyAnthropic
+
+	allBodies = bodyGitHub | bodyGoogle | bodyOpenAI | bodyAWS | bodyStripe | bodyAnthropic
 )
 
 // maxBody is how much of a body is looked at.
@@ -30,7 +34,9 @@ func (b bodied) ReadBody(status int, h http.Header, prefix []byte, now time.Time
 
 // NeedsBody reports whether the first 4 KiB of the body should be handed to
 // ReadBody: whether the response is a refusal, its body is no stream, and one of
-// the dialects may tell a throttle by it. It is never true for a success.
+// the dialects may tell a throttle by it. It is never true for a success, nor for a
+// content coding other than gzip and deflate. A body in one of these two must be
+// decoded first.
 func (r *Reader) NeedsBody(status int, h http.Header) bool {
 	switch status {
 	case http.StatusBadRequest: // ThrottlingException, and everything that is wrong with a request
@@ -79,7 +85,7 @@ func (r *Reader) bodies() bodies {
 		return r.host.body
 	}
 	if r.all {
-		return bodyGitHub | bodyGoogle | bodyOpenAI | bodyAWS
+		return allBodies
 	}
 	var b bodies
 	for _, l := range r.listed {
@@ -100,9 +106,26 @@ func (r *Reader) customBodies() bool {
 	return false
 }
 
+// coded reports whether a body's content coding is another than gzip and deflate,
+// which package http or the caller undoes, or more than one.
+func coded(h http.Header) bool {
+	v := h["Content-Encoding"]
+	if len(v) == 0 || len(v) == 1 && v[0] == "" {
+		return false
+	}
+	switch strings.ToLower(trim(v[0])) {
+	case "gzip", "x-gzip", "deflate", "identity":
+		return len(v) > 1
+	}
+	return true
+}
+
 // textual reports whether the body may be one JSON or XML text: it says so, or
 // says nothing, and is not a series of them.
 func textual(h http.Header) bool {
+	if coded(h) {
+		return false
+	}
 	v := h["Content-Type"]
 	if len(v) == 0 {
 		return true
@@ -152,6 +175,8 @@ func (s *Signal) readJSON(which bodies, status int, text string) bool {
 		case which&bodyGitHub != 0 && s.gitHubBody(status, &p),
 			which&bodyGoogle != 0 && s.googleBody(status, &p),
 			which&bodyOpenAI != 0 && s.openAIBody(status, &p),
+			which&bodyStripe != 0 && s.stripeBody(status, &p),
+			which&bodyAnthropic != 0 && s.anthropicBody(status, &p),
 			which&bodyAWS != 0 && s.awsBody(&p):
 			told = true
 		}
@@ -207,6 +232,14 @@ func (s *Signal) googleBody(status int, p *jsonScanner) bool {
 	if p.key(at) != "error" || p.partial {
 		return false
 	}
+	if p.depth == at+2 && p.key(at+1) == "message" && status == http.StatusTooManyRequests &&
+		strings.HasPrefix(p.text, "The object ") && strings.Contains(p.text, "exceeded the rate limit for object mutation operations") {
+		s.Scope, s.Throttled = ScopeRequest, true // Cloud Storage: one write a second to one object
+		if s.Dialect == "" {
+			s.Dialect = googleRow.name
+		}
+		return true
+	}
 	throttle := false
 	switch list, key := p.key(at+1), p.key(p.depth-1); {
 	case p.depth == at+2 && key == "status":
@@ -246,6 +279,50 @@ func (s *Signal) openAIBody(status int, p *jsonScanner) bool {
 	s.NoRetry, s.Throttled = true, true
 	if s.Dialect == "" {
 		s.Dialect = openAIRow.name
+	}
+	return true
+}
+
+// stripeBody reads the code of a 429: a lock on an object concerns the request
+// alone, and a rate limit the account even where the header with the reason is
+// missing.
+//
+//	{"error":{"code":"lock_timeout","message":"This object cannot be accessed right now ...",
+//	 "type":"invalid_request_error"}}
+func (s *Signal) stripeBody(status int, p *jsonScanner) bool {
+	if status != http.StatusTooManyRequests || p.depth != 2 || p.key(0) != "error" || p.key(1) != "code" || p.partial {
+		return false
+	}
+	switch p.text {
+	case "lock_timeout":
+		s.Scope = ScopeRequest
+	case "rate_limit":
+		if s.Scope != ScopeRequest || s.n > 0 { // the header gives the reason
+			return false
+		}
+		s.Scope = ScopeIdentity
+	default:
+		return false
+	}
+	s.Throttled = true
+	if s.Dialect == "" {
+		s.Dialect = stripeRow.name
+	}
+	return true
+}
+
+// anthropicBody reads the reason of a 429 that lasts until the month ends:
+//
+//	{"type":"error","error":{"type":"rate_limit_error",
+//	 "details":{"error_code":"enforced_spend_limit_reached"}}}
+func (s *Signal) anthropicBody(status int, p *jsonScanner) bool {
+	if status != http.StatusTooManyRequests || p.depth != 3 || p.partial || p.text != "enforced_spend_limit_reached" ||
+		p.key(0) != "error" || p.key(1) != "details" || p.key(2) != "error_code" {
+		return false
+	}
+	s.NoRetry, s.Throttled = true, true
+	if s.Dialect == "" {
+		s.Dialect = anthropicRow.name
 	}
 	return true
 }

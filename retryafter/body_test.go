@@ -214,7 +214,7 @@ func TestNeedsBody(t *testing.T) {
 	}
 }
 
-// TestBodyDialects: the four that read bodies have the method, by themselves.
+// TestBodyDialects: the six that read bodies have the method, by themselves.
 func TestBodyDialects(t *testing.T) {
 	n := 0
 	for _, d := range retryafter.Dialects() {
@@ -222,8 +222,8 @@ func TestBodyDialects(t *testing.T) {
 			n++
 		}
 	}
-	if n != 4 {
-		t.Errorf("%d dialects read bodies, want 4", n)
+	if n != 6 {
+		t.Errorf("%d dialects read bodies, want 6", n)
 	}
 	for d, body := range map[retryafter.Dialect]string{
 		retryafter.GitHub: secondary, retryafter.AWS: slowDown, retryafter.Google: googleNew, retryafter.OpenAI: openAIQuota,

@@ -18,8 +18,8 @@ type Dialect interface {
 }
 
 // A BodyDialect is a Dialect whose refusals only the body tells from others, such
-// as GitHub's secondary limits. Of the built-in ones [GitHub], [AWS], [Google] and
-// [OpenAI] are.
+// as GitHub's secondary limits. Of the built-in ones [GitHub], [AWS], [Google],
+// [OpenAI], Anthropic's and Stripe's are.
 type BodyDialect interface {
 	Dialect
 	// ReadBody reads the response with prefix, the first bytes of its body, at most

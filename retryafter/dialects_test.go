@@ -211,6 +211,9 @@ var limitRows = []limitRow{
 	{dialect: "oracle-access-governance", remaining: "RequestLimit-Write-Remaining", reset: "RequestLimit-Write-RetryAfter", unit: deltaMS, label: "write"},
 	with(hyphenTrio("prisjakt", deltaMS, "api.prisjakt.nu"), func(r *limitRow) { r.hinted = true }),
 	hyphenTrio("alegra", deltaS, "api.alegra.com"),
+	{dialect: "eve-esi", reset: "X-ESI-Error-Limit-Reset", unit: deltaS, tokens: true, host: "esi.evetech.net", refuses: []int{420}},
+	{dialect: "bigcommerce", limit: "X-Rate-Limit-Requests-Quota", remaining: "X-Rate-Limit-Requests-Left", reset: "X-Rate-Limit-Time-Reset-Ms", unit: deltaMS, windowHeader: "X-Rate-Limit-Time-Window-Ms", windowValue: "30000", window: 30 * time.Second, host: "api.bigcommerce.com"},
+	{dialect: "azure-openai", limit: "x-rate-limit-limit-tokens", remaining: "x-rate-limit-remaining-tokens", reset: "x-rate-limit-reset-tokens", unit: deltaS, label: "tokens", tokens: true},
 }
 
 // TestDialectsGenerated reads responses that are generated from every row: in all
@@ -383,6 +386,9 @@ var askRows = []struct {
 	{"perforce", "X-RateLimit-Retry-After", deltaS, false},
 	{"mailerlite", "X-RateLimit-Retry-After", deltaS, false},
 	{"braze", "X-RateLimit-Retry-After", deltaS, false},
+	{"rfc9110", "Retry-After", deltaF, false},
+	{"rfc9110", "Retry-After", epochS, false},
+	{"bigcommerce", "X-Retry-After", deltaS, false},
 	{"slack", "Retry-After", deltaS, false},
 	{"spotify", "Retry-After", deltaS, false},
 	{"notion", "Retry-After", deltaS, false},

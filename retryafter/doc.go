@@ -19,8 +19,12 @@
 //     largest time.Duration; they are never negative. A past instant is zero.
 //   - A malformed value is ignored and the others stand; only the structured
 //     RateLimit field is all or nothing, as its draft demands. [Signal] names a
-//     header that was ignored so.
-//   - A success with nothing left is no request to wait; a refusal is.
+//     header that was ignored so. What a malformed Retry-After most likely means
+//     ("60 seconds") is a hint, which [Signal.Wait] respects.
+//   - A Retry-After with a fraction is read as it stands, and one that is a Unix time
+//     within a year of the server's clock as that instant.
+//   - A success with nothing left is no request to wait; a refusal is. A reset that
+//     is over already says nothing about when to come back: see [Signal.Wait].
 //   - Values are looked at up to a fixed length. A longer one is malformed and
 //     costs no more than a short one.
 //

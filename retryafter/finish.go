@@ -2,6 +2,7 @@ package retryafter
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -24,42 +25,76 @@ func (r *reading) finish() {
 		s.Documented = true
 	}
 	switch {
-	case r.status == http.StatusTooManyRequests:
+	case r.status == http.StatusTooManyRequests, r.status == statusOverloaded:
 		s.Throttled = true
 	case r.status == http.StatusServiceUnavailable:
-		s.Throttled = s.Throttled || s.HasRetryAfter
+		s.Throttled = s.Throttled || s.HasRetryAfter || s.Hint > 0
 	case r.refused: // a status with other meanings besides
-		s.Throttled = s.Throttled || exhausted || s.HasRetryAfter
+		s.Throttled = s.Throttled || exhausted || s.HasRetryAfter || s.Hint > 0
 	}
 	if (s.Throttled || s.HasRetryAfter) && !global {
 		s.Scope = r.conv.scope
 	}
+	if r.status == http.StatusTooManyRequests {
+		r.narrow()
+	}
 	s.Dialect = r.dialect()
 }
 
-// waitForReset makes a refusal that names no time a request to wait for the last
-// reset of those limits that are exhausted; when the response says of none what
-// is left, for its reset. A limit that has units left did not refuse.
-func (r *reading) waitForReset(exhausted bool) {
+// narrow sets the scope of a 429 whose vendor says what was refused: an object or an
+// endpoint, while the others go on.
+func (r *reading) narrow() {
 	s := r.sig
-	known := false
-	for i := range s.Limits() {
-		l := &s.limits[i]
-		known = known || l.HasRemaining
-		if l.HasReset && l.exhausted() {
-			s.infer(l.Reset)
+	switch reason := r.line("Stripe-Rate-Limited-Reason"); {
+	case reason == "resource-specific":
+		s.Scope = ScopeRequest
+	case strings.HasPrefix(reason, "endpoint-"):
+		s.Scope = ScopeRule
+	case reason == "" && !s.HasRetryAfter && (r.seen&stripeRow.own != 0 || r.conv == &stripeRow):
+		s.Scope = ScopeRequest // a lock on an object: only Stripe's limiters give a reason
+	}
+	switch r.line("Ratelimit-Reason") {
+	case "jira-per-issue-on-write":
+		s.Scope = ScopeRequest
+	case "jira-burst-based":
+		s.Scope = ScopeRule
+	}
+	if r.seen&shopifyRow.own != 0 && s.n > 0 {
+		// The bucket of the shop is not half full: a limit of the resource refused.
+		if l := &s.limits[0]; r.rows[0] == shopifyRow.order && l.Remaining > l.Limit/2 {
+			s.Scope = ScopeRule
 		}
 	}
-	if exhausted || known {
+}
+
+// waitForReset makes a refusal that names no time a request to wait for the last
+// reset of those limits that are exhausted; when the response says so of none, for
+// the reset of the limit of which it does not say what is left. A limit that has
+// units left did not refuse.
+func (r *reading) waitForReset(exhausted bool) {
+	s := r.sig
+	unknown := -1 // of those without a number of what is left, the one that binds
+	for i := range s.Limits() {
+		l := &s.limits[i]
+		switch {
+		case l.HasReset && l.exhausted():
+			s.infer(l.Reset)
+		case l.HasReset && !l.HasRemaining && (unknown < 0 || bindsBefore(l, &s.limits[unknown])):
+			unknown = i
+		}
+	}
+	if exhausted || unknown < 0 {
 		return
 	}
-	l, _ := s.Binding()
-	if r.status != http.StatusTooManyRequests && r.status != http.StatusServiceUnavailable && (!r.blind() || l.Reset == 0) {
-		return // a status that may mean anything else
+	l := &s.limits[unknown]
+	switch r.status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded:
+	default: // it may mean anything else
+		if !r.blind() || l.Reset == 0 {
+			return
+		}
 	}
-	if l.HasReset {
-		s.infer(l.Reset)
-	}
+	s.infer(l.Reset)
 }
 
 // blind reports whether the dialect never says what is left.

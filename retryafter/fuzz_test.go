@@ -18,6 +18,10 @@ func checkSignal(t *testing.T, s *Signal) {
 		}
 	}
 	length("RetryAfter", s.RetryAfter, s.HasRetryAfter)
+	length("Hint", s.Hint, true)
+	if d, ok := s.Wait(); d < 0 || !ok && d != 0 || ok && d < s.RetryAfter || s.Inferred && !s.HasRetryAfter {
+		t.Fatalf("Wait is %v, %v of %+v", d, ok, s)
+	}
 	for _, l := range s.Limits() {
 		length("Reset", l.Reset, l.HasReset)
 		length("Window", l.Window, l.HasWindow)
@@ -31,7 +35,7 @@ func checkSignal(t *testing.T, s *Signal) {
 			t.Fatalf("%+v binds before %+v", l, b)
 		}
 	}
-	if s.Documented && !s.HasRetryAfter || s.Scope > ScopeHost {
+	if s.Documented && !s.HasRetryAfter || s.Scope > ScopeRequest {
 		t.Fatalf("%+v", s)
 	}
 }

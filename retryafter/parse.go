@@ -68,6 +68,7 @@ func (r *reading) retryAfter(lines []string, form retryForm) (d time.Duration, o
 		line = trim(line)
 		if decimalComma(line) {
 			bad = true
+			r.sig.Hint = max(r.sig.Hint, r.hintOfComma(line))
 			continue
 		}
 		for line != "" {
@@ -82,14 +83,52 @@ func (r *reading) retryAfter(lines []string, form retryForm) (d time.Duration, o
 			if !isDigit(member[0]) { // reads the clocks: only where a date may stand
 				now, ref = r.now(), r.clock()
 			}
-			if m, valid := parse(member, now, ref, form); valid {
+			m, valid := parse(member, now, ref, form)
+			if !valid {
+				m, valid = r.fraction(member)
+			} else if form != milliseconds && isDigit(member[0]) {
+				m = r.epoch(member, m)
+			}
+			if valid {
 				d, ok = max(d, m), true
 			} else {
 				bad = true
+				r.sig.Hint = max(r.sig.Hint, r.hint(member))
 			}
 		}
 	}
 	return d, ok, bad || empty
+}
+
+// fraction reads seconds with a decimal point, in any form that is meant so:
+// Sentry, Shopify and many a framework write Retry-After as a float.
+func (r *reading) fraction(v string) (time.Duration, bool) {
+	if strings.HasPrefix(v, ".") && len(v) > 1 {
+		_, nano, rest, ok := leadingDecimal("0" + v)
+		return span(0, nano, time.Second), ok && rest == ""
+	}
+	if n, ok := digits(strings.TrimSuffix(v, ".")); ok {
+		return span(n, 0, time.Second), true
+	}
+	n, nano, ok := decimal(v)
+	return span(n, nano, time.Second), ok
+}
+
+// epochNear is how far from the server's clock an epoch may be, in seconds.
+const epochNear = 366 * 86400
+
+// epoch reads a number of seconds, d, as an instant where it is a Unix time within
+// a year of the server's clock: nobody asks for so many seconds.
+func (r *reading) epoch(v string, d time.Duration) time.Duration {
+	if d < epochStart/2*time.Second {
+		return d
+	}
+	n, _ := digits(v)
+	at, clock := instant{int64(min(n, 1<<62)), 0}, r.clock()
+	if at.sec < clock.sec-epochNear || at.sec > clock.sec+epochNear {
+		return d
+	}
+	return clock.until(at)
 }
 
 // cutMember cuts the first member from a list. The comma within an HTTP-date

@@ -110,7 +110,7 @@ func TestReaderChooses(t *testing.T) {
 		{"hyphens, first of two", []retryafter.Dialect{prisjakt, twitter}, "", 429, hyphens, 10 * time.Minute, "prisjakt"},
 		{"hyphens, the other first", []retryafter.Dialect{twitter, prisjakt}, "", 429, hyphens, 600000 * time.Second, "twitter"},
 		{"below a known domain", nil, "acme.myshopify.com", 429, head("Retry-After", "2.0"), 2 * time.Second, "shopify"},
-		{"the known domain itself", nil, "myshopify.com", 429, head("Retry-After", "2.0"), unknown, ""},
+		{"the known domain itself", nil, "myshopify.com", 429, head("Retry-After", "2.0"), 2 * time.Second, "rfc9110"},
 		{"Airtable", nil, "api.airtable.com", 429, nil, 30 * time.Second, "airtable"},
 		{"Airtable chosen", []retryafter.Dialect{retryafter.Airtable}, "", 429, nil, 30 * time.Second, "airtable"},
 		{"Airtable says so", nil, "api.airtable.com", 429, head("Retry-After", "5"), 5 * time.Second, "airtable"},

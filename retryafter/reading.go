@@ -99,11 +99,18 @@ func (r *reading) run(run []hit) {
 	}
 }
 
-// refuses reports whether the status says that the request came too fast: 429
-// and 503, or what the dialect uses besides.
+// Statuses that no RFC defines, and that say that requests come too fast.
+const (
+	statusCalm       = 420 // Twitter once, and who followed: "Enhance Your Calm"
+	statusBandwidth  = 509 // BigCommerce, Bitbucket and cPanel: "Bandwidth Limit Exceeded"
+	statusOverloaded = 529 // Anthropic, Notion, Qualys: overloaded, all callers together
+)
+
+// refuses reports whether the status says that the request came too fast: 429,
+// 503 and what is used for them, or what the dialect uses besides.
 func (r *reading) refuses() bool {
 	switch r.status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded, statusCalm, statusBandwidth:
 		return true
 	}
 	if r.status < 400 {

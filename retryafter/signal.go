@@ -32,8 +32,9 @@ type Signal struct {
 	// not in the response: the least wait, to be doubled when it was not enough.
 	Documented bool
 	// Throttled is true when the response refuses the request for coming too fast
-	// or too often: a 429, a 503 that says when to come back, a status that its
-	// dialect uses so, or a body that says so. It may come without a time.
+	// or too often: a 429 or 529, a 503, 420 or 509 that says when to come back, a
+	// status that its dialect uses so, or a body that says so. It may come without a
+	// time.
 	Throttled bool
 	// NoRetry is true when the server said that a retry cannot succeed: a quota
 	// that must be paid for, or x-should-retry: false.
@@ -42,8 +43,8 @@ type Signal struct {
 	Scope Scope
 	// Dialect names the dialect that was read ("github"), "" when nothing was.
 	Dialect string
-	// Malformed names a header whose value was malformed and therefore ignored,
-	// "" when there was none. Of several it is the first by name.
+	// Malformed names a header whose value was malformed and therefore ignored, but
+	// for Hint; "" when there was none. Of several it is the first by name.
 	Malformed string
 
 	limits [maxLimits]LimitSignal

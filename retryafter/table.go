@@ -81,7 +81,9 @@ var retryAfterMsRow = builtin{
 // xRateHyphenRow are the names with two hyphens: Twitter and Okta send an epoch
 // in Reset, Alegra seconds, Prisjakt milliseconds; Zendesk's limit is called
 // X-Rate-Limit; Crossref and PDND add an interval, the one in Go's notation and
-// the other in milliseconds; Trello names two limits. Twitter answered 420 once.
+// the other in milliseconds; Trello names two limits, and Azure OpenAI sends
+// x-rate-limit-reset-tokens beside x-ratelimit-remaining-requests. Twitter answered
+// 420 once.
 var xRateHyphenRow = builtin{
 	name: "x-rate-limit",
 	fields: []field{
@@ -93,6 +95,11 @@ var xRateHyphenRow = builtin{
 	},
 	patterns: []pattern{{
 		prefix: "X-Rate-Limit-",
+		before: []field{
+			{name: "Limit-", role: isLimit},
+			{name: "Remaining-", role: isRemaining},
+			{name: "Reset-", role: isReset, form: durationOr},
+		},
 		after: []field{
 			{name: "-Max", role: isLimit},
 			{name: "-Limit", role: isLimit},

@@ -55,7 +55,8 @@ var commerce = []*builtin{
 	// A leaky bucket as used/size, Retry-After with a fraction. shopify.dev, "REST
 	// Admin API rate limits".
 	&shopifyRow,
-	// docs.stripe.com, "Rate limits"; the reason is not sent for a lock.
+	// docs.stripe.com, "Rate limits"; the reason is not sent for a lock on an object.
+	// See narrow and stripeBody.
 	&stripeRow,
 	&xeroRow,
 	// The per-second header has been seen with its last letter missing.
@@ -73,6 +74,7 @@ var commerce = []*builtin{
 	&amazonRow,
 	// No header: "wait 60 seconds". developer.intuit.com.
 	&quickBooksRow,
+	&bigCommerceRow,
 	{name: "square", hosts: "connect.squareup.com"},
 	{name: "adyen", hosts: ".adyen.com"},
 	{name: "ebay", hosts: "api.ebay.com"},
@@ -85,6 +87,21 @@ var stripeRow = builtin{
 	fields: []field{
 		{name: "Stripe-Rate-Limited-Reason", role: isName},
 		{name: "Stripe-Should-Retry", role: isShouldRetry},
+	},
+	body: bodyStripe,
+}
+
+// bigCommerceRow: milliseconds under names of its own; its older API answered 509
+// with X-Retry-After. docs.bigcommerce.com, "API rate limits".
+var bigCommerceRow = builtin{
+	name:  "bigcommerce",
+	hosts: "api.bigcommerce.com .mybigcommerce.com",
+	fields: []field{
+		{name: "X-Rate-Limit-Requests-Quota", role: isLimit},
+		{name: "X-Rate-Limit-Requests-Left", role: isRemaining},
+		{name: "X-Rate-Limit-Time-Reset-Ms", role: isReset, form: millis},
+		{name: "X-Rate-Limit-Time-Window-Ms", role: isWindow, form: millis},
+		{name: "X-Retry-After", role: isAsk, form: seconds, rank: rankVendor},
 	},
 }
 
@@ -100,8 +117,8 @@ var intelligence = []*builtin{
 	// seconds. platform.openai.com, "Rate limits"; openai-python.
 	&openAIRow,
 	{name: "groq", hosts: "api.groq.com", uses: plainModels},
-	// OpenAI's names with whole seconds.
-	{name: "azure-openai", hosts: ".openai.azure.com", uses: plainModels},
+	// OpenAI's names with whole seconds, and one with a hyphen more.
+	{name: "azure-openai", hosts: ".openai.azure.com", uses: []*builtin{&retryAfterMsRow, &xRateLimitRow, &xRateHyphenRow, &openAIRow}},
 	// RFC 3339; 529 is overload. docs.anthropic.com, "Rate limits".
 	&anthropicRow,
 	{name: "together", hosts: "api.together.xyz api.together.ai", uses: plainX},
@@ -132,6 +149,7 @@ var anthropicRow = builtin{
 		},
 	}},
 	uses: []*builtin{&retryAfterMsRow, &openAIRow},
+	body: bodyAnthropic,
 }
 
 // dataAPIs are catalogues, exchanges and other sources of data.
@@ -179,6 +197,7 @@ var dataAPIs = []*builtin{
 	// developer.prisjakt.nu, "Rate limits".
 	&prisjaktRow,
 	{name: "alegra", hosts: "api.alegra.com", uses: plainHyphen},
+	&esiRow,
 	{name: "shodan", hosts: "api.shodan.io"},
 	{name: "censys", hosts: "search.censys.io"},
 	{name: "newsapi", hosts: "newsapi.org"},
@@ -192,6 +211,19 @@ var larkRow = builtin{
 		{name: "X-Ogw-Ratelimit-Reset", role: isReset, form: byMagnitudeF},
 	},
 	refuses: []int{400},
+	blind:   true,
+}
+
+// esiRow is EVE Online's API. What remains counts errors, not requests, so that only
+// the time is read: 420 once too many requests were wrong. developers.eveonline.com,
+// "ESI error rate limit".
+var esiRow = builtin{
+	name:  "eve-esi",
+	hosts: "esi.evetech.net",
+	fields: []field{
+		{name: "X-Esi-Error-Limit-Reset", role: isReset, form: byMagnitude, otherUnit: true},
+	},
+	refuses: []int{statusCalm},
 	blind:   true,
 }
 
