@@ -14,10 +14,11 @@ const (
 	patience = time.Second
 )
 
-// Body returns the first bytes of a response's body, 4 KiB at most, and puts them
-// back: who reads the body afterwards reads all of it, and the error at which the
-// reading stopped. It returns nothing where they do not come within a second: then
-// they are for the reader alone. A panic of the body is the caller's.
+// Body returns the first bytes of a response's body, 4 KiB at most, with gzip and
+// deflate undone, and puts them back: who reads the body afterwards reads all of it
+// as it came, and the error at which the reading stopped. It returns nothing where
+// they do not come within a second: then they are for the reader alone. A panic of
+// the body is the caller's.
 func Body(resp *http.Response) []byte {
 	p := &peeked{inner: resp.Body, read: make(chan struct{})}
 	resp.Body = p
@@ -32,7 +33,7 @@ func Body(resp *http.Response) []byte {
 	if p.panicked != nil {
 		panic(p.panicked)
 	}
-	return p.prefix
+	return decode(resp.Header, p.prefix)
 }
 
 // A peeked is a body of which the first bytes have been read, or are being.
