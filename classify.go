@@ -3,8 +3,8 @@ package headway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/headway-go/headway/breaker"
@@ -57,9 +57,13 @@ func classify(ctx context.Context, resp *http.Response, err error, signal *retry
 	return breaker.Failure
 }
 
+// statusOverloaded says that a service refuses for the load of all its callers. No
+// RFC defines it.
+const statusOverloaded = 529
+
 func classifyStatus(status int, signal *retryafter.Signal) breaker.Outcome {
 	switch {
-	case signal.Throttled, status == http.StatusTooManyRequests:
+	case signal.Throttled, status == http.StatusTooManyRequests, status == statusOverloaded:
 		return breaker.Ignored
 	case status == http.StatusNotImplemented, status == http.StatusHTTPVersionNotSupported:
 		return breaker.Success // the service is up
@@ -80,8 +84,18 @@ func isRefusal(err error) bool {
 type statusError int
 
 func (e statusError) Error() string {
-	return fmt.Sprintf("headway: the answer was %d %s", int(e), http.StatusText(int(e)))
+	return "headway: the answer was " + statusText(int(e))
 }
 
 // StatusCode returns the status of the answer.
 func (e statusError) StatusCode() int { return int(e) }
+
+// statusText returns a status with its text, if it has one: "529", "503 Service
+// Unavailable".
+func statusText(status int) string {
+	text := strconv.Itoa(status)
+	if t := http.StatusText(status); t != "" {
+		text += " " + t
+	}
+	return text
+}

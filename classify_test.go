@@ -60,7 +60,7 @@ func classifyByDefault(t *testing.T, policies []headway.Policy) {
 		for status := 100; status < 600; status++ {
 			want := breaker.Success
 			switch {
-			case status == 429:
+			case status == 429, status == 529:
 				want = breaker.Ignored
 			case status == 408, status >= 500 && status != 501 && status != 505:
 				want = breaker.Failure

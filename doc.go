@@ -48,18 +48,22 @@
 //
 // # What the server says
 //
-// A 429, a 503 with a Retry-After, and what a dialect of package retryafter or a
-// refusal's body tells to be the same, raises a pause. It belongs to the
+// A 429, a 529, a 503 with a Retry-After, and what a dialect of package retryafter or
+// a refusal's body tells to be the same, raises a pause. It belongs to the
 // request's identity: the keys of those rules with a Key that match it, taken
 // together, over all paths; where none does, to the host, or to all hosts of a
 // Shared policy. A dialect may narrow it to the requests of that identity under
 // the first rule with Methods or a Path that matched, or widen it to the host. The
 // longest pause wins, and it is never left early. After its end, for 10 s, the
 // k-th start comes no earlier than the end plus k times the shortest interval of
-// the request's limits, at most 1 s. A 429 without a time is a pause of 1 s, that
-// doubles up to 5 min with each one more until a request succeeds; one whose body
-// says that the quota must be paid for is none. Policy.MaxPause cuts what is too
-// long to be true.
+// the request's limits, at most 1 s. A 429 without a usable time pauses for 1 s,
+// doubling up to 5 min until a request succeeds; a reset that is over already is no
+// usable time. There is no pause for a quota that must be paid for, nor for a 429
+// about one object, such as a lock. Policy.MaxPause cuts what is too long to be true.
+//
+// What the headers say holds as soon as they arrive, before the body is read. A
+// Retry-After ends the pause even where a limit with nothing left resets later: the
+// next request starts then, and its response says what is left.
 //
 // What a server says is left of a limit caps what starts, see Learn; an answer
 // that says so need not be a refusal. To know it, the first 4 KiB of a refusal's

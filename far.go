@@ -302,7 +302,10 @@ func (v *visit) succeeded() {
 }
 
 // pauseFar is pause by way of the store.
-func (v *visit) pauseFar(ctx context.Context, s *retryafter.Signal, p *line.Pause, e Event) {
+func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
+	if p.For == 0 {
+		return e
+	}
 	op := store.Op{Kind: store.OpPause, Group: v.policy.groupOf(v.name), Ear: hostEar, Pause: &store.Pause{
 		For: p.For, Grow: p.Grow, Most: p.Most, Started: int64(p.Started), Source: p.Source,
 	}}
@@ -318,8 +321,11 @@ func (v *visit) pauseFar(ctx context.Context, s *retryafter.Signal, p *line.Paus
 	res, err := v.far.line.Do(op, false, true)
 	if e.Pause = res.Paused; err == nil && e.Pause > 0 {
 		v.far.line.Paused(op.Ear, op.Only, line.Span{To: e.Pause, Source: p.Source, Status: p.Status})
-		v.tell(ctx, e)
 	}
+	if err != nil {
+		e.Pause = 0
+	}
+	return e
 }
 
 // learnFar is learn by way of the store, for the rule of c, or the identity where

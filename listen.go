@@ -123,8 +123,9 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	resp, err = oneOf(t.base.RoundTrip(req))
 	var s retryafter.Signal
 	if flying && err == nil {
-		if read(r.reader, resp, &s) && (s.Throttled || t.observer != nil || !r.learn(at, &s, &flying)) {
-			kept = r.hear(t, req, at, flying, resp.StatusCode, &s)
+		said, more := read(r.reader, resp, &s), needsBody(r.reader, resp)
+		if more || said && (s.Throttled || t.observer != nil || !r.learn(at, &s, &flying)) {
+			kept = r.hear(t, req, at, flying, resp, said, more, &s)
 		}
 	}
 	if flying {
@@ -172,40 +173,126 @@ func (r *route) learn(at time.Duration, s *retryafter.Signal, flying *bool) bool
 
 // hear is visit.hear for a request that sendStarted has sent. It returns the events
 // to report.
-func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying bool, status int, s *retryafter.Signal) *keptEvents {
+func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying bool, resp *http.Response, said, more bool, s *retryafter.Signal) *keptEvents {
 	v := visit{t: t, req: req, route: *r, site: r.site, gate: r.gate}
 	v.grant.At, v.grant.Count = at, flying
 	for i := range r.policy.rules {
 		v.claims.add(claim{rule: &r.policy.rules[i], cost: 1, budget: r.budgets[i]})
 	}
 	v.keep()
-	v.hear(req.Context(), status, s)
+	v.hear(req.Context(), resp, said, more, s)
 	return v.takeKept()
 }
 
-// read reads what an answer says, and reports whether that is anything.
+// read reads what the headers of an answer say, and reports whether that is
+// anything.
 func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
 	said := reader.ReadTo(s, resp.StatusCode, resp.Header, time.Time{})
-	if resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && reader.NeedsBody(resp.StatusCode, resp.Header) {
-		if told, ok := reader.ReadBody(resp.StatusCode, resp.Header, peek.Body(resp), time.Now()); ok {
-			*s, said = told, true
-		}
+	if said && s.HasRetryAfter && !s.Inferred && !s.Documented {
+		endExhausted(s)
 	}
 	return said
 }
 
+// endExhausted ends the limits of which nothing is left with the Retry-After that
+// stands beside them, where that comes before their reset: it says when the next
+// request may come, and the response to that says what is left.
+func endExhausted(s *retryafter.Signal) {
+	list := s.Limits()
+	for i := range list {
+		l := &list[i]
+		none := l.HasLimit && l.Limit <= 0 // which says nothing, as it stands
+		if l.HasRemaining && l.Remaining <= 0 && !none && (!l.HasReset || l.Reset > s.RetryAfter) {
+			l.Reset, l.HasReset = s.RetryAfter, true
+			l.Limit, l.HasLimit = 0, false
+			l.Window, l.HasWindow = 0, false
+		}
+	}
+}
+
+// needsBody reports whether the body of a refusal may say more than its headers.
+func needsBody(reader *retryafter.Reader, resp *http.Response) bool {
+	return resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && reader.NeedsBody(resp.StatusCode, resp.Header)
+}
+
 // listen reads what an answer says into s, and obeys it.
 func (v *visit) listen(ctx context.Context, resp *http.Response, s *retryafter.Signal) {
-	if read(v.reader, resp, s) {
-		v.hear(ctx, resp.StatusCode, s)
+	if said, more := read(v.reader, resp, s), needsBody(v.reader, resp); said || more {
+		v.hear(ctx, resp, said, more, s)
 	}
 	if v.heeded && resp.StatusCode < 400 && !s.Throttled {
 		v.succeeded()
 	}
 }
 
-// hear obeys what an answer says: it raises pauses, and lowers what is left.
-func (v *visit) hear(ctx context.Context, status int, s *retryafter.Signal) {
+// hear obeys what an answer says: it raises pauses, and lowers what is left. What
+// the headers say, s, holds at once; with more, its body is read then, and s is
+// both. said is false where the headers say nothing.
+func (v *visit) hear(ctx context.Context, resp *http.Response, said, more bool, s *retryafter.Signal) {
+	if said {
+		v.hearHeaders(ctx, resp.StatusCode, s)
+	}
+	if more || s.Throttled {
+		v.hearRefusal(ctx, resp, more, s)
+	}
+}
+
+// hearRefusal is hear for what a refusal says of coming back. Where its headers do
+// not say how long, but its body may, the pause holds at once and is told of, or
+// taken back, once that is read.
+func (v *visit) hearRefusal(ctx context.Context, resp *http.Response, more bool, s *retryafter.Signal) {
+	status := resp.StatusCode
+	p, timed := pauseOf(s)
+	var e Event
+	if p.For > 0 && (timed || !more || v.far == nil) { // a store takes no pause back
+		e = v.pause(ctx, status, s, p)
+	}
+	if e.Pause > 0 && (timed || !more) {
+		v.tell(ctx, e)
+	}
+	if !more {
+		return
+	}
+	scope := s.Scope
+	if told, ok := v.reader.ReadBody(status, resp.Header, peek.Body(resp), time.Now()); ok {
+		*s = told
+	}
+	q, _ := pauseOf(s)
+	switch {
+	case timed && q.For <= p.For: // a pause is not shortened
+		return
+	case !timed && e.Pause > 0 && q.For == p.For && s.Scope == scope: // the body adds nothing
+		v.tell(ctx, e)
+		return
+	}
+	if v.far != nil && e.Pause > 0 {
+		q.Grow = false
+	}
+	q.Over = p
+	if e = v.pause(ctx, status, s, q); e.Pause > 0 {
+		v.tell(ctx, e)
+	}
+}
+
+// pauseOf returns the pause that an answer asks for, For zero for none, and whether
+// it says how long. Without a usable time it grows.
+func pauseOf(s *retryafter.Signal) (p *line.Pause, timed bool) {
+	p = new(line.Pause)
+	if !s.Throttled || s.Scope == retryafter.ScopeRequest {
+		return p, false
+	}
+	d, timed := s.Wait()
+	switch {
+	case timed:
+		p.For, p.Grow, p.Most = d, s.Documented, max(mostPause, d)
+	case !s.NoRetry: // waiting does not help with what must be paid for
+		p.For, p.Grow, p.Most = leastPause, true, mostPause
+	}
+	return p, timed
+}
+
+// hearHeaders tells of a header that is malformed, and learns what is left.
+func (v *visit) hearHeaders(ctx context.Context, status int, s *retryafter.Signal) {
 	if s.Malformed != "" {
 		v.tell(ctx, Event{Kind: EventMalformed, Status: status, Dialect: s.Dialect, Header: s.Malformed})
 	}
@@ -214,16 +301,11 @@ func (v *visit) hear(ctx context.Context, status int, s *retryafter.Signal) {
 			v.learn(ctx, status, s.Dialect, &s.Limits()[i])
 		}
 	}
-	switch {
-	case s.Throttled && s.HasRetryAfter && s.RetryAfter > 0:
-		v.pause(ctx, status, s, line.Pause{For: s.RetryAfter, Grow: s.Documented, Most: max(mostPause, s.RetryAfter)})
-	case s.Throttled && !s.HasRetryAfter && !s.NoRetry: // waiting does not help with what must be paid for
-		v.pause(ctx, status, s, line.Pause{For: leastPause, Grow: true, Most: mostPause})
-	}
 }
 
-// pause holds up those whose pause the answer is.
-func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p line.Pause) {
+// pause holds up those whose pause the answer is. It returns the event that is to
+// be told, with a Pause of zero where nobody waits longer by it.
+func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p *line.Pause) Event {
 	e := Event{Kind: EventPause, Status: status, Dialect: s.Dialect}
 	if most := v.policy.maxPause(); p.For > most || p.Most > most && p.Grow {
 		e.Cut = p.For > most
@@ -234,8 +316,7 @@ func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p l
 		p.Limits = append(p.Limits, c.rule.spec)
 	}
 	if v.far != nil {
-		v.pauseFar(ctx, s, &p, e)
-		return
+		return v.pauseFar(s, p, e)
 	}
 	err := v.retry(ctx, func() (err error) {
 		e.Rule, e.KeyDigest = "", ""
@@ -248,12 +329,13 @@ func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p l
 		if c := v.narrowest(); s.Scope == retryafter.ScopeRule && c != nil {
 			p.Rule, e.Rule = c.budget, c.rule.name
 		}
-		e.Pause, err = v.site.line.Pause(&p)
+		e.Pause, err = v.site.line.Pause(p)
 		return err
 	})
-	if err == nil && e.Pause > 0 {
-		v.tell(ctx, e)
+	if err != nil {
+		e.Pause = 0
 	}
+	return e
 }
 
 // retry does what needs the site, the claims' budgets and the request's ear, again

@@ -89,7 +89,7 @@ type Policy struct {
 	//
 	//	status 1xx to 4xx                        success, but:
 	//	408                                      failure
-	//	429                                      ignored: the service throttles
+	//	429, 529                                 ignored: the service throttles
 	//	503 with a Retry-After that can be read  ignored: the service throttles
 	//	any other throttling answer              ignored; see retryafter.Signal.Throttled
 	//	501, 505                                 success: the service is up

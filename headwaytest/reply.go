@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -49,7 +50,7 @@ func (r *Reply) happen(ctx context.Context) error {
 // response returns the Reply as the answer to req.
 func (r *Reply) response(req *http.Request) *http.Response {
 	resp := &http.Response{
-		Status:     strconv.Itoa(r.Status) + " " + http.StatusText(r.Status),
+		Status:     strings.TrimSpace(strconv.Itoa(r.Status) + " " + http.StatusText(r.Status)), // 529 has no text
 		StatusCode: r.Status,
 		Proto:      "HTTP/1.1",
 		ProtoMajor: 1,

@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 	if e.Cause != nil {
 		fmt.Fprintf(&b, "the request failed: %v", e.Cause)
 	} else {
-		fmt.Fprintf(&b, "the server answered %d %s", e.StatusCode, http.StatusText(e.StatusCode))
+		b.WriteString(strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.StatusCode, http.StatusText(e.StatusCode)))) // 529 has no text
 	}
 	return b.String()
 }

@@ -42,13 +42,17 @@ func ofError(u *url.URL, err error) outcome {
 	return unknown
 }
 
+// statusOverloaded is what Anthropic and others answer in place of a 429 when all
+// their callers together are too many.
+const statusOverloaded = 529
+
 // ofResponse returns the outcome of an attempt that was answered so.
 func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
 	code := resp.StatusCode
 	switch {
 	case code < 400 || s.NoRetry || answeredHere(resp):
 		return final
-	case code == http.StatusTooManyRequests, s.Throttled && code < 500:
+	case code == http.StatusTooManyRequests, code == statusOverloaded, s.Throttled && code < 500:
 		return refused
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly:
 		return unknown

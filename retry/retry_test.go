@@ -54,7 +54,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 		"503":                     {status: 503, get: true, keyed: true, marked: true},
 		"503 that is a throttle":  {status: 503, header: []string{"Retry-After", "1"}, get: true, keyed: true, marked: true},
 		"505":                     {status: 505},
-		"529":                     {status: 529, get: true, keyed: true, marked: true},
+		"529":                     {status: 529, get: true, post: true, keyed: true, marked: true},
 		"a broken connection":     {err: errBroken, get: true, keyed: true, marked: true},
 		"a reset connection":      {err: syscall.ECONNRESET, get: true, keyed: true, marked: true},
 		"a timeout of the base's": {err: timeout{}, get: true, keyed: true, marked: true},

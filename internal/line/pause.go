@@ -16,6 +16,15 @@ type Pause struct {
 	Grow    bool          // nobody said how long: For, doubled each time, up to Most
 	Most    time.Duration
 	Started time.Duration // when the request started
+
+	// Over is what the headers of the same response have raised already, and this
+	// replaces, unless another response has made it longer since. With a For of zero
+	// nothing takes its place.
+	Over *Pause
+
+	// What raising it has changed, for one that replaces it.
+	raised        *Budget
+	before, after law.Pace
 }
 
 // Pause makes those concerned wait, those in line among them. It returns for how
@@ -30,6 +39,18 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 	case e == nil:
 		return 0, ErrNoEar
 	}
+	if o := p.Over; o != nil && o.raised != nil {
+		p.Over = nil
+		if pace := o.raised.state.(*law.Pace); *pace == o.after {
+			*pace = o.before
+			defer l.changed(now, true, o.raised)
+		} else {
+			p.Grow = false // others have: it has grown
+		}
+	}
+	if p.For == 0 {
+		return 0, nil
+	}
 	h := e.find(func(h *held) bool { return h.only == p.Rule && h.isPause() })
 	if h == nil {
 		e.list = append(e.list, held{b: l.NewPause(p.Limits...), only: p.Rule})
@@ -37,6 +58,7 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 		l.hold(h.b, p.Scope, true)
 	}
 	pace := h.b.state.(*law.Pace)
+	p.before = *pace
 	length := p.For
 	if p.Grow {
 		length = time.Duration(pace.Grow(now, int64(p.Started), int64(p.For), int64(p.Most)))
@@ -47,6 +69,7 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 		h.source = p.Source
 		pace.SetLimits(append(p.Limits, announced(e.list)...)...)
 		h.status = p.Status
+		p.raised, p.after = h.b, *pace
 		l.paused(h.b)
 		l.changed(now, true, h.b)
 	}
