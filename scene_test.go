@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -106,11 +107,18 @@ type scene struct {
 	base   *base
 	all    sync.WaitGroup
 	stormy bool // requests may panic so, or end their goroutine
+
+	disorder string // what is wrong with the order of the starts of one instant
 }
 
 // play runs f in a bubble, with a Transport under policies, until all requests
 // have ended. It runs on one processor: on several the operating system might
 // take one away from a goroutine that is about to call the base.
+//
+// On a busy machine the one processor is taken away too, and after 10 ms the
+// scheduler lets the next goroutine pass the one that lost it. So where nothing but
+// the order of starts at one instant is wrong, the scene is played again: a line that
+// does not keep the order does not keep it then either.
 func play(t *testing.T, policies []headway.Policy, f func(s *scene)) {
 	t.Helper()
 	playConfig(t, headway.Config{Policies: policies}, f)
@@ -119,12 +127,24 @@ func play(t *testing.T, policies []headway.Policy, f func(s *scene)) {
 func playConfig(t *testing.T, cfg headway.Config, f func(s *scene)) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	synctest.Test(t, func(t *testing.T) {
-		s := &scene{T: t, base: &base{epoch: time.Now()}}
-		s.Transport = newTransport(t, s.base, cfg)
-		f(s)
-		s.all.Wait()
-	})
+	for again := 4; ; again-- {
+		var disorder string
+		synctest.Test(t, func(t *testing.T) {
+			s := &scene{T: t, base: &base{epoch: time.Now()}}
+			s.Transport = newTransport(t, s.base, cfg)
+			f(s)
+			s.all.Wait()
+			disorder = s.disorder
+		})
+		if disorder == "" || t.Failed() {
+			return
+		}
+		if again == 0 {
+			t.Error(disorder)
+			return
+		}
+		t.Log("once more:", disorder)
+	}
 }
 
 func newTransport(t testing.TB, base http.RoundTripper, cfg headway.Config) *headway.Transport {
@@ -260,9 +280,33 @@ func (s *scene) wantStartsSoFar(want string) {
 	}
 	if i < max(len(got), len(list)) {
 		from := max(0, i-5)
-		s.Errorf("of %d starts, want %d; from number %d on:\ngot  %s\nwant %s", len(got), len(list), from,
+		text := fmt.Sprintf("of %d starts, want %d; from number %d on:\ngot  %s\nwant %s", len(got), len(list), from,
 			got[from:min(len(got), i+20)], list[from:min(len(list), i+20)])
+		if sameButForOrder(got, list) {
+			s.disorder = text
+			return
+		}
+		s.Error(text)
 	}
+}
+
+// sameButForOrder reports whether lists of starts differ only in the order of those
+// at one instant.
+func sameButForOrder(got, want []string) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i := range got {
+		_, at, _ := strings.Cut(got[i], "@")
+		_, due, _ := strings.Cut(want[i], "@")
+		if at != due {
+			return false
+		}
+	}
+	got, want = slices.Clone(got), slices.Clone(want)
+	slices.Sort(got)
+	slices.Sort(want)
+	return slices.Equal(got, want)
 }
 
 // wantRefused checks that a request is over, refused at once, with a reason and

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -130,61 +131,98 @@ func TestManyLookOnce(t *testing.T) {
 
 // TestStreamOverANetwork: with a real server, a stream outlives the timeouts of
 // other requests, and ends when the client goes and when the server shuts down;
-// goleak looks for what is left.
+// nothing is left in the bubble.
 func TestStreamOverANetwork(t *testing.T) {
-	tr, err := headway.NewTransport(base{}, headway.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan bool)
-	h := Handler(tr)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		h.ServeHTTP(w, req)
-		ended <- true
-	}))
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond
-	server.Start()
-	client := server.Client()
-	open := func() (*http.Response, context.CancelFunc) {
-		t.Helper()
-		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/?as=events", nil)
+	synctest.Test(t, func(t *testing.T) {
+		tr, err := headway.NewTransport(base{}, headway.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
+		ended := make(chan bool)
+		h := Handler(tr)
+		server := &http.Server{
+			ReadTimeout: 500 * time.Millisecond, WriteTimeout: 500 * time.Millisecond,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				h.ServeHTTP(w, req)
+				ended <- true
+			}),
 		}
-		r := bufio.NewReader(resp.Body)
-		for events := 0; events < 2; { // the second comes after a second
-			line, err := r.ReadString('\n')
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		served := make(chan error)
+		go func() { served <- server.Serve(l) }()
+		network := &http.Transport{DialContext: l.dial}
+		defer network.CloseIdleConnections()
+		open := func() (*http.Response, context.CancelFunc) {
+			t.Helper()
+			ctx, cancel := context.WithCancel(t.Context())
+			req, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1/?as=events", nil)
 			if err != nil {
-				t.Fatalf("after %d events: %v", events, err)
+				t.Fatal(err)
 			}
-			if line == "\n" {
-				events++
+			resp, err := network.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
 			}
+			r := bufio.NewReader(resp.Body)
+			for events := 0; events < 2; { // the second comes after a second
+				line, err := r.ReadString('\n')
+				if err != nil {
+					t.Fatalf("after %d events: %v", events, err)
+				}
+				if line == "\n" {
+					events++
+				}
+			}
+			return resp, cancel
 		}
-		return resp, cancel
-	}
-	resp, cancel := open()
-	cancel()
-	<-ended
-	resp.Body.Close()
+		resp, cancel := open()
+		cancel()
+		<-ended
+		resp.Body.Close()
 
-	first, cancel := open()
-	defer cancel()
-	second, cancel := open()
-	defer cancel()
-	done := make(chan error)
-	go func() { done <- server.Config.Shutdown(t.Context()) }()
-	<-ended
-	<-ended
-	if err := <-done; err != nil {
-		t.Errorf("shutting down: %v", err)
-	}
-	first.Body.Close()
-	second.Body.Close()
-	server.Close()
+		first, cancel := open()
+		defer cancel()
+		second, cancel := open()
+		defer cancel()
+		done := make(chan error)
+		go func() { done <- server.Shutdown(t.Context()) }()
+		<-ended
+		<-ended
+		if err := <-done; err != nil {
+			t.Errorf("shutting down: %v", err)
+		}
+		if err := <-served; err != http.ErrServerClosed {
+			t.Errorf("serving: %v", err)
+		}
+		first.Body.Close()
+		second.Body.Close()
+	})
 }
+
+// pipes is a network in a bubble.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	p.conns <- server
+	return client, nil
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return new(net.TCPAddr) }

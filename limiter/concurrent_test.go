@@ -18,7 +18,7 @@ import (
 // idle waits for real until nobody waits, and fails if somebody does for ever.
 func idle(t *testing.T, l *limiter.Limiter) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); l.Waiting() > 0; runtime.Gosched() {
+	for end := time.Now().Add(2 * time.Minute); l.Waiting() > 0; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("%d still wait", l.Waiting())
 		}
@@ -152,8 +152,22 @@ func TestC55_CancelRacesRelease(t *testing.T) {
 
 // TestS43_FastDrain, in real time: late timers do not add up. 100,000 at 50,000
 // per s drain within 2.2 s: what remains of the line when all are there takes a
-// tenth more than its slots at most.
+// tenth more than its slots at most. If late timers added up, it would take several
+// times as long, each time; so it is measured again where the machine was busy with
+// something else.
 func TestS43_FastDrain(t *testing.T) {
+	var took, most time.Duration
+	for range 5 {
+		if took, most = fastDrain(t); took <= most {
+			return
+		}
+		t.Logf("it drained in %v, want at most %v", took, most)
+	}
+	t.Errorf("it drained in %v, want at most %v, in one of five times", took, most)
+}
+
+// fastDrain returns how long it takes, and how long it may.
+func fastDrain(t *testing.T) (took, most time.Duration) {
 	const n, rate = 100_000, 50_000
 	l := mustNew(t, limiter.Limit{N: rate, Per: time.Second, Law: limiter.Spaced})
 	l.Spend(3 * rate) // while the line forms
@@ -172,13 +186,14 @@ func TestS43_FastDrain(t *testing.T) {
 	}
 	t0, slots := time.Now(), l.Delay(1)
 	wg.Wait()
-	limit := slots + slots/10 + 50*time.Millisecond
+	took, most = time.Since(t0), slots+slots/10+50*time.Millisecond
 	if raceEnabled {
-		limit += 10 * time.Second // it is the detector that is slow
+		most += 10 * time.Second // it is the detector that is slow
 	}
-	if d := time.Since(t0); d > limit || failed.Load() > 0 {
-		t.Errorf("it drained in %v instead of %v; %d failed", d, slots, failed.Load())
+	if failed.Load() > 0 {
+		t.Errorf("%d failed", failed.Load())
 	}
+	return took, most
 }
 
 // TestS44_Herd, in real time: 30,000 callers at one instant on 8 threads, and a

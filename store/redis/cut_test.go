@@ -36,15 +36,18 @@ type request struct {
 	Away    bool // the store does not count it
 	Refused bool
 	Err     string // any other
+
+	started time.Time
 }
 
 // A loadReport is what a process has seen.
 type loadReport struct {
 	Requests []request
-	Down, Up int64 // how often
-	Idle     int   // goroutines before the load,
-	Most     int   // under it,
-	Left     int   // and after it
+	Down, Up int64         // how often
+	Idle     int           // goroutines before the load,
+	Most     int           // under it,
+	Left     int           // and after it
+	Stall    time.Duration // how late the machine let something run, at most
 }
 
 type requestKey struct{}
@@ -57,7 +60,7 @@ func watch(ctx context.Context, e headway.Event) {
 	case headway.EventStart:
 		if r, ok := ctx.Value(requestKey{}).(*request); ok { // it belongs to this goroutine
 			r.Starts++
-			r.Away = e.Away
+			r.Away, r.started = e.Away, time.Now()
 		}
 	case headway.EventStoreDown:
 		down.Add(1)
@@ -72,6 +75,7 @@ var load = role{
 	func(j job, t *headway.Transport, stop <-chan struct{}) (any, error) {
 		client := &http.Client{Transport: t}
 		report := loadReport{Idle: runtime.NumGoroutine()}
+		stalled := stalls(stop)
 		var mu sync.Mutex // guards report
 		var all sync.WaitGroup
 		for i := range loadCallers {
@@ -105,7 +109,7 @@ var load = role{
 		}
 		all.Wait()
 		t.CloseIdleConnections()
-		for range 100 { // until what nobody waits for has ended, too
+		for range 1500 { // until what nobody waits for has ended, too
 			report.Left = runtime.NumGoroutine()
 			if report.Left <= report.Idle+clientRoutines {
 				break
@@ -113,8 +117,30 @@ var load = role{
 			<-time.After(20 * time.Millisecond)
 		}
 		report.Down, report.Up = down.Load(), up.Load()
+		report.Stall = <-stalled
 		return report, nil
 	},
+}
+
+// stalls measures how late a goroutine that sleeps runs again, until stop. What the
+// machine does to it, it does to others too.
+func stalls(stop <-chan struct{}) <-chan time.Duration {
+	longest := make(chan time.Duration, 1)
+	go func() {
+		const nap = 5 * time.Millisecond
+		most := time.Duration(0)
+		for {
+			begin := time.Now()
+			select {
+			case <-stop:
+				longest <- most
+				return
+			case <-time.After(nap):
+			}
+			most = max(most, time.Since(begin)-nap)
+		}
+	}()
+	return longest
 }
 
 // A cut is what happens to the store under load.
@@ -122,8 +148,7 @@ type cut struct {
 	nodes   func(t *testing.T) []*server.Server
 	cut     func(t *testing.T, nodes []*server.Server)
 	mend    func(t *testing.T, nodes []*server.Server)
-	away    time.Duration // between them
-	then    time.Duration // until it counts as there again
+	away    time.Duration // between them, at least
 	forgets bool          // what was used before
 }
 
@@ -139,19 +164,19 @@ func TestCutInTheMiddle(t *testing.T) {
 			nodes: one,
 			cut:   func(t *testing.T, nodes []*server.Server) { nodes[0].CLI(t, "shutdown", "nosave"); nodes[0].Kill() },
 			mend:  func(t *testing.T, nodes []*server.Server) { nodes[0].Restart(t) },
-			away:  3 * time.Second, then: 5 * time.Second, forgets: true,
+			away:  3 * time.Second, forgets: true,
 		},
 		"frozen": {
 			nodes: one,
 			cut:   func(t *testing.T, nodes []*server.Server) { nodes[0].Signal(t, syscall.SIGSTOP) },
 			mend:  func(t *testing.T, nodes []*server.Server) { nodes[0].Signal(t, syscall.SIGCONT) },
-			away:  5 * time.Second, then: 5 * time.Second,
+			away:  5 * time.Second,
 		},
 		"failed over": {
 			nodes: func(t *testing.T) []*server.Server { return server.Cluster(t, 1) },
 			cut:   func(t *testing.T, nodes []*server.Server) { master(t, nodes, "cut:").Kill() },
 			mend:  func(*testing.T, []*server.Server) {},
-			away:  2 * time.Second, then: 6 * time.Second, forgets: true,
+			away:  2 * time.Second, forgets: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,24 +207,47 @@ func (c cut) run(t *testing.T) {
 	for _, p := range all {
 		p.begin(t)
 	}
-	<-time.After(2 * time.Second)
+	// seen reports whether n requests of each process have arrived since an instant,
+	// counted by the store or not.
+	seen := func(n int, since time.Time, away bool) bool {
+		arrivals := only(s.arrivals(), func(a arrival) bool { return a.at.After(since) && a.away == away })
+		for i := range loadSize {
+			if len(only(arrivals, func(a arrival) bool { return a.from == fmt.Sprint(i) })) < n {
+				return false
+			}
+		}
+		return true
+	}
+	server.Await(t, "nothing starts", func() bool { return seen(loadLimit/loadSize, time.Time{}, false) })
 	gone := time.Now()
 	c.cut(t, nodes)
 	<-time.After(c.away)
+	server.Await(t, "nothing starts without the store", func() bool { return seen(3, gone, true) })
 	back := time.Now()
 	c.mend(t, nodes)
-	<-time.After(c.then + 2*time.Second)
-	end := time.Now()
+	// It is back where as much as two seconds admit starts one after another, and the
+	// store counts all of it.
+	server.Await(t, "the store does not count as back", func() bool {
+		last := back
+		for _, a := range s.arrivals() {
+			if a.away && a.at.After(last) {
+				last = a.at
+			}
+		}
+		return seen(loadLimit/loadSize/2, last, false) && len(only(s.arrivals(), func(a arrival) bool { return a.at.After(last) })) >= 2*loadLimit
+	})
 	for _, p := range all {
 		p.in.Close()
 	}
 	byID := map[string]request{}
+	var stall time.Duration
 	for i, p := range all {
 		var r loadReport
 		p.end(t, &r)
 		for _, q := range r.Requests {
 			byID[q.ID] = q
 		}
+		stall = max(stall, r.Stall)
 		r.check(t, i)
 	}
 
@@ -228,31 +276,25 @@ func (c cut) run(t *testing.T) {
 	}
 	atMost(t, "all", most, arrivals)
 	for _, a := range counted {
-		if since := a.at.Sub(gone); since > 2500*time.Millisecond && a.at.Before(back) {
+		if since := a.at.Sub(gone); since > 2500*time.Millisecond+stallsOf*stall && a.at.Before(back) {
 			t.Errorf("after %v without a store a start is said to be counted by it", since)
 			break
 		}
 	}
-	between := func(from, to time.Time) (n, uncounted int) {
-		some := only(arrivals, func(a arrival) bool { return a.at.After(from) && a.at.Before(to) })
-		return len(some), len(only(some, away))
-	}
-	_, without := between(gone, end)
-	n, late := between(end.Add(-2*time.Second), end)
-	if without == 0 || late > 0 || n < loadLimit {
-		t.Errorf("%d starts without the store; in the last two seconds %d of %d; want some, and 0 of nearly %d", without, late, n, 2*loadLimit)
-	}
-	t.Logf("%d starts, %d without the store, %d in the last 2 s", len(arrivals), without, n)
+	t.Logf("%d starts, %d without the store; away for %v; stalls of %v", len(arrivals), len(only(arrivals, away)), back.Sub(gone), stall)
 }
+
+// stallsOf is how many stalls of the machine one request may meet.
+const stallsOf = 5
 
 // check checks what a process has seen.
 func (r *loadReport) check(t *testing.T, i int) {
-	const slack = 500 * time.Millisecond // of the machine
+	slack := 500*time.Millisecond + stallsOf*r.Stall // of the machine
 	var longest time.Duration
 	slow := 0
 	for _, q := range r.Requests {
 		over := q.Took - q.Budget
-		if longest = max(longest, over); over > time.Second {
+		if longest = max(longest, over); over > time.Second+stallsOf*r.Stall {
 			slow++
 		}
 		if q.Err != "" || q.Refused != (q.Starts == 0) || q.Starts > 1 || over > 2*time.Second+slack {

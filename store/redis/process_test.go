@@ -68,13 +68,24 @@ func (j job) open() (t *headway.Transport, clean func(), err error) {
 	policy.Name, policy.Hosts = j.Role, []string{"*"}
 	cfg := headway.Config{Secret: []byte("of the test"), Policies: []headway.Policy{policy}, Observer: headway.ObserverFunc(watch)}
 	if cfg.Store, err = redis.New(context.Background(), redis.Config{Client: client, Prefix: j.Prefix}); err == nil {
-		t, err = headway.NewTransport(&http.Transport{MaxIdleConnsPerHost: 1000}, cfg)
+		t, err = headway.NewTransport(marking{&http.Transport{MaxIdleConnsPerHost: 1000}}, cfg)
 	}
 	if err != nil {
 		client.Close()
 		return nil, nil, err
 	}
 	return t, func() { t.CloseIdleConnections(); client.Close() }, nil
+}
+
+// marking lets the service know which requests the store does not count.
+type marking struct{ *http.Transport }
+
+func (m marking) RoundTrip(req *http.Request) (*http.Response, error) {
+	if r, ok := req.Context().Value(requestKey{}).(*request); ok && r.Away {
+		req = req.Clone(req.Context())
+		req.Header.Set("Away", "yes")
+	}
+	return m.Transport.RoundTrip(req)
 }
 
 // work does the job, once a line says so.
@@ -176,6 +187,7 @@ type arrival struct {
 	at   time.Time
 	from string // the process
 	id   string // of the request
+	away bool   // the store does not count it
 }
 
 // A service remembers what has arrived, by its own clock.
@@ -191,7 +203,7 @@ func serve(t *testing.T, answer http.HandlerFunc) *service {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		now := time.Now()
 		s.mu.Lock()
-		s.all = append(s.all, arrival{now, req.Header.Get("From"), req.Header.Get("Id")})
+		s.all = append(s.all, arrival{now, req.Header.Get("From"), req.Header.Get("Id"), req.Header.Get("Away") != ""})
 		s.mu.Unlock()
 		if answer != nil {
 			answer(w, req)

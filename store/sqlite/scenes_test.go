@@ -13,6 +13,7 @@ import (
 // exact times: they are compiled as they are, with one file more that says what to
 // keep the budgets in. The root's go.mod does not have to know SQLite for that.
 func TestAgainOverSQLite(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
