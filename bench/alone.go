@@ -14,21 +14,18 @@ import (
 // measureAlone measures a subject in a process of its own, where no memory and
 // no goroutine is left from others.
 func measureAlone(o *options, r *row, s subject) []float64 {
-	self, err := os.Executable()
-	if err != nil {
-		log.Fatal(err)
-	}
+	self := must(os.Executable())
 	cmd := exec.Command(self, "-alone", r.name+" | "+s.name, "-each", o.each.String(), fmt.Sprint("-quick=", o.quick))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		log.Fatalf("%s, %s: %v", r.name, s.name, err)
+		panic(fmt.Errorf("%s: %w", s.name, err))
 	}
 	var values []float64
 	for field := range strings.FieldsSeq(string(out)) {
 		v, err := strconv.ParseFloat(field, 64)
 		if err != nil {
-			log.Fatalf("%s, %s: %v", r.name, s.name, err)
+			panic(fmt.Errorf("%s: %w", s.name, err))
 		}
 		values = append(values, v)
 	}

@@ -3,7 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +17,17 @@ import (
 )
 
 var nan = math.NaN()
+
+const mainEnv = "HEADWAY_BENCH_MAIN"
+
+// TestMain makes the test binary the program too.
+func TestMain(m *testing.M) {
+	if os.Getenv(mainEnv) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 func TestSummarize(t *testing.T) {
 	for _, tt := range []struct {
@@ -159,6 +175,95 @@ func TestCalibrate(t *testing.T) {
 	n := calibrate(func(n int) { clock += time.Duration(n) * 25 }, time.Millisecond, func() time.Duration { return clock })
 	if n != 40_000 {
 		t.Errorf("got n = %d for 25 ns in 1 ms, want 40,000", n)
+	}
+}
+
+// A row whose service is missing is left out before anything is measured, and one
+// that fails, in this goroutine or in another, takes no other with it.
+func TestRowsThatGiveNothing(t *testing.T) {
+	n := []metric{{name: "n"}}
+	good := func(name string) row {
+		return row{name: name, procs: 1, metrics: n, subjects: []subject{fake(name, ours, []float64{1}, []float64{2})}}
+	}
+	bad := func(name string, setup func(*options) func() []float64) row {
+		return row{name: name, procs: 1, metrics: n, subjects: []subject{{name, ours, setup}}}
+	}
+	missing := good("missing")
+	missing.ready = func() error { return errNoRedis }
+	there := good("there")
+	there.ready = func() error { return nil }
+	second := 0
+	rows := []row{
+		good("first"),
+		bad("setup", func(*options) func() []float64 { panic("no setup") }),
+		bad("second pass", func(*options) func() []float64 {
+			return func() []float64 {
+				if second++; second == 2 {
+					panic(errors.New("no second pass"))
+				}
+				return []float64{1}
+			}
+		}),
+		bad("goroutine", func(*options) func() []float64 {
+			return func() []float64 {
+				var all workers
+				all.Go(func() { panic("no goroutine") })
+				all.Wait()
+				return []float64{1}
+			}
+		}),
+		there, missing, good("last"),
+	}
+	var out bytes.Buffer
+	saved := 0
+	rep := measureAll(&out, &options{passes: 2}, rows, func(*report) { saved++ })
+	rep.writeSummary(&out)
+	var names []string
+	for _, r := range rep.results {
+		names = append(names, r.row.name)
+	}
+	if got, want := strings.Join(names, " "), "first there last"; got != want || !rep.failed || saved != 6 {
+		t.Errorf("got the rows %s, failed %v, saved %d times; want %s, failed, saved 6 times", got, rep.failed, saved, want)
+	}
+	for _, want := range []string{
+		"- setup: **failed**: no setup.", "- second pass: **failed**: no second pass.", "- goroutine: **failed**: no goroutine.",
+		"- missing: **left out**: redis-server is missing: install it (apt-get install redis-server).",
+	} {
+		if strings.Count(out.String(), want+"\n") != 2 {
+			t.Errorf("want %q where it happens and in the summary, got\n%s", want, out.String())
+		}
+	}
+	if first := strings.SplitN(out.String(), "\n", 2)[0]; !strings.HasPrefix(first, "- missing") {
+		t.Errorf("the first line is %q, want that a service is missing", first)
+	}
+	if rep := measureAll(io.Discard, &options{passes: 2}, []row{missing}, func(*report) {}); rep.failed {
+		t.Error("a missing service is no failure")
+	}
+}
+
+// Without redis-server everything else is measured and written.
+func TestWithoutRedis(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "out.md")
+	cmd := exec.Command(self, "-quick", "-passes", "1", "-rows", "fleet|allow/bucket/refused", "-out", file)
+	cmd.Env = append(os.Environ(), mainEnv+"=1", "PATH="+t.TempDir())
+	printed, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, printed)
+	}
+	written, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, text := range map[string]string{"printed": string(printed), "written": string(written)} {
+		for _, want := range []string{"- fleet/1 callers: **left out**: redis-server is missing", "### allow/bucket/refused\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", where, want, text)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -23,6 +24,9 @@ type row struct {
 	// be closer to each other than by turns. They have no setup then.
 	together func(o *options) (measure func() [][]float64)
 	goals    []goal
+	// ready says what the row needs and is missing here; nil: nothing is needed. It is
+	// asked before anything is measured, and may start a service.
+	ready func() error
 }
 
 // A metric is one of the numbers that every measurement of a row gives.
@@ -65,6 +69,16 @@ type result struct {
 	row    *row
 	passes int
 	values map[string][][]float64 // of a subject: by metric, then by pass
+}
+
+// tryRun is run, and returns as an error what makes it panic.
+func (r *row) tryRun(o *options) (res *result, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			res, err = nil, fmt.Errorf("%v", v)
+		}
+	}()
+	return r.run(o), nil
 }
 
 // run measures a row pass by pass. In each pass every subject comes in turn,
@@ -176,7 +190,7 @@ func parallelOps(prepare func() operation) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		one := prepare()
 		both := func(n int) {
-			var wg sync.WaitGroup
+			var wg workers
 			wg.Go(func() { one(n / 2) })
 			wg.Go(func() { one(n - n/2) })
 			wg.Wait()
@@ -186,6 +200,31 @@ func parallelOps(prepare func() operation) func(*options) func() []float64 {
 			ns, allocs, _ := perOperation(both, n, sinceStart)
 			return []float64{ns, allocs}
 		}
+	}
+}
+
+// workers are goroutines of a measurement, whose panics are those of Wait.
+type workers struct {
+	all    sync.WaitGroup
+	once   sync.Once
+	failed any
+}
+
+func (w *workers) Go(f func()) {
+	w.all.Go(func() {
+		defer func() {
+			if v := recover(); v != nil {
+				w.once.Do(func() { w.failed = v })
+			}
+		}()
+		f()
+	})
+}
+
+func (w *workers) Wait() {
+	w.all.Wait()
+	if w.failed != nil {
+		panic(w.failed)
 	}
 }
 

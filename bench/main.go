@@ -1,6 +1,7 @@
 // Bench measures Headway and its peers side by side: ours and theirs in turn,
 // pass by pass, so that the drift of the machine is the same for all, beside a
-// floor that nobody can be faster than. What counts is the ratios.
+// floor that nobody can be faster than. What counts is the ratios. Rows whose service,
+// such as redis-server, is missing are left out, which the report says.
 //
 //	go -C bench run .                         # everything; takes a quarter of an hour
 //	go -C bench run . -rows 'allow|wait'      # some rows
@@ -76,24 +77,87 @@ func main() {
 		log.Fatalf("none of these rows matches %q", *pattern)
 	}
 
-	var details bytes.Buffer
-	var results []*result
-	for _, r := range rows {
-		res := r.run(o)
-		res.report(io.MultiWriter(os.Stdout, &details))
-		results = append(results, res)
-	}
-	writeSummary(os.Stdout, results)
-	fmt.Println(o.got())
-	if *out != "" {
-		var b bytes.Buffer
-		writeHeader(&b, o)
-		writeSummary(&b, results)
-		b.Write(details.Bytes())
-		if err := os.WriteFile(*out, append(bytes.TrimRight(b.Bytes(), "\n"), '\n'), 0o644); err != nil {
+	if *out != "" { // can it be written? Better now than in a quarter of an hour
+		file, err := os.OpenFile(*out, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
 			log.Fatal(err)
 		}
+		file.Close()
 	}
+	rep := measureAll(os.Stdout, o, rows, func(rep *report) {
+		if *out != "" {
+			if err := save(*out, o, rep); err != nil {
+				log.Print(err)
+			}
+		}
+	})
+	rep.writeSummary(os.Stdout)
+	fmt.Println(o.got())
+	if rep.failed {
+		stopServer()
+		os.Exit(1)
+	}
+}
+
+// A report is what a run has given so far.
+type report struct {
+	results []*result
+	details bytes.Buffer
+	without []string // a line for each row that gave nothing, and why
+	failed  bool     // one of these was measured in vain
+}
+
+// measureAll measures rows and prints each. One whose service is missing is left out,
+// and one that fails takes no other with it. After each that was measured it calls save.
+func measureAll(w io.Writer, o *options, rows []row, save func(*report)) *report {
+	rep := new(report)
+	leave := func(r *row, what string, err error) {
+		line := fmt.Sprintf("%s: **%s**: %v.", r.name, what, err)
+		rep.without = append(rep.without, line)
+		fmt.Fprintf(w, "- %s\n\n", line)
+	}
+	var there []row
+	for _, r := range rows {
+		if r.ready != nil {
+			if err := r.ready(); err != nil {
+				leave(&r, "left out", err)
+				continue
+			}
+		}
+		there = append(there, r)
+	}
+	for _, r := range there {
+		res, err := r.tryRun(o)
+		if err != nil {
+			leave(&r, "failed", err)
+			rep.failed = true
+		} else {
+			res.report(io.MultiWriter(w, &rep.details))
+			rep.results = append(rep.results, res)
+		}
+		save(rep)
+	}
+	return rep
+}
+
+// writeSummary writes a line for each goal, and for each row that gave nothing.
+func (rep *report) writeSummary(w io.Writer) {
+	writeSummary(w, rep.results)
+	for _, line := range rep.without {
+		fmt.Fprintf(w, "- %s\n", line)
+	}
+	if len(rep.without) > 0 {
+		fmt.Fprintln(w)
+	}
+}
+
+// save writes a report to a file.
+func save(name string, o *options, rep *report) error {
+	var b bytes.Buffer
+	writeHeader(&b, o)
+	rep.writeSummary(&b)
+	b.Write(rep.details.Bytes())
+	return os.WriteFile(name, append(bytes.TrimRight(b.Bytes(), "\n"), '\n'), 0o644)
 }
 
 // got says how quiet the machine was.

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	loop "net"
-	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -27,9 +27,15 @@ func stopServer() {
 	}
 }
 
+// errNoRedis says what to do.
+var errNoRedis = errors.New("redis-server is missing: install it (apt-get install redis-server)")
+
 // redisServer starts one redis-server for all rows, on a free port of the loopback, and
 // returns its address. It ends with this process.
-var redisServer = sync.OnceValue(func() string {
+var redisServer = sync.OnceValues(func() (string, error) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		return "", errNoRedis
+	}
 	l := must(loop.Listen("tcp", "127.0.0.1:0"))
 	addr := l.Addr().String()
 	l.Close()
@@ -38,23 +44,27 @@ var redisServer = sync.OnceValue(func() string {
 	cmd := exec.Command("sh", "-c", `redis-server --bind 127.0.0.1 --port "$0" --save "" --appendonly no >&2 & cat; kill $!`, port)
 	lifeline = must(cmd.StdinPipe())
 	if err := cmd.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err, "(install redis-server)")
-		os.Exit(1)
+		return "", fmt.Errorf("redis-server does not start: %w", err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if c, err := loop.Dial("tcp", addr); err == nil {
 			c.Close()
-			return addr
+			return addr, nil
 		}
 		if time.Now().After(end) {
-			fmt.Fprintln(os.Stderr, "redis-server does not answer; is it installed?")
-			os.Exit(1)
+			return "", errors.New("redis-server does not answer within 30 s")
 		}
 	}
 })
 
+// redisReady is what rows over Redis need.
+func redisReady() error {
+	_, err := redisServer()
+	return err
+}
+
 var rueidisClient = sync.OnceValue(func() rueidis.Client {
-	return must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{redisServer()}, DisableCache: true}))
+	return must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{must(redisServer())}, DisableCache: true}))
 })
 
 // byCallers makes n decisions by that many goroutines at once.
@@ -62,7 +72,7 @@ func byCallers(callers int, prepare func() func(context.Context) error) func(*op
 	return func(o *options) func() []float64 {
 		decide, ctx := prepare(), context.Background()
 		op := func(n int) {
-			var all sync.WaitGroup
+			var all workers
 			for i := range callers {
 				all.Go(func() {
 					for range (n + callers - 1 - i) / callers {
@@ -101,7 +111,7 @@ func overRedis(name string, lease int) func() func(context.Context) error {
 }
 
 func redisRate() func(context.Context) error {
-	l := redis_rate.NewLimiter(goredis.NewClient(&goredis.Options{Addr: redisServer(), PoolSize: 64}))
+	l := redis_rate.NewLimiter(goredis.NewClient(&goredis.Options{Addr: must(redisServer()), PoolSize: 64}))
 	limit := redis_rate.Limit{Rate: ample, Burst: ample, Period: time.Second}
 	return func(ctx context.Context) error {
 		_, err := l.Allow(ctx, "rate", limit)
@@ -113,7 +123,7 @@ func redisRate() func(context.Context) error {
 func fleetRows() (rows []row) {
 	for _, callers := range []int{1, 64} {
 		rows = append(rows, row{
-			name: fmt.Sprintf("fleet/%d callers", callers), procs: 2, metrics: perOp,
+			name: fmt.Sprintf("fleet/%d callers", callers), procs: 2, metrics: perOp, ready: redisReady,
 			about: fmt.Sprintf("Quota.Wait over store/redis, always admitted, by %d goroutines of one process, over a real redis-server on the loopback "+
 				"that shares the two processors. The floor is a script that increments a counter, by the same client. Time by the clock.", callers),
 			subjects: []subject{

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -34,7 +33,7 @@ const callers = 16
 func get(c *http.Client, url string) {
 	resp, err := c.Get(url)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
@@ -86,7 +85,7 @@ func overLoopback(subjects ...func(base http.RoundTripper) http.RoundTripper) fu
 // together lets all callers call for so long, and returns how many calls that
 // made, and how long it took.
 func together(c *http.Client, url string, long time.Duration) (int, time.Duration) {
-	var wg sync.WaitGroup
+	var wg workers
 	var counts [callers]int
 	begin := time.Now()
 	for i := range callers {
