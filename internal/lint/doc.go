@@ -1,5 +1,5 @@
 // Package lint checks what no linter knows about this module: who may import
-// whom, that everything exported is documented, that no file depends on the
-// machine it was written on, and that the README's programs compile. It holds
-// no code, only tests; each check is tested on bad code too.
+// whom, that everything exported is documented, that no test skips, and that the
+// README's programs compile. It holds no code, only tests; each check is tested on
+// bad code too.
 package lint
