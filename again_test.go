@@ -132,6 +132,15 @@ var (
 		"SlowStartDoesNotWedge":                    TestSlowStartDoesNotWedge,
 		"SlowStartWithLimitAndSlots":               TestSlowStartWithLimitAndSlots,
 		"SlowStartOfOneHostAlone":                  TestSlowStartOfOneHostAlone,
+		"Report_refusals":                          TestReportRefusalsTakeNothing,
+		"Report_workers":                           TestReportWorkersInTurn,
+		"Report_cancels":                           TestReportCancelsLeaveNothing,
+		"Report_negative":                          TestReportNoNegativeWait,
+		"Report_bypass":                            TestReportBypassIsNoProbe,
+		"Report_local":                             TestReportLocalAnswerIsHTTP,
+		"Report_observer":                          TestReportObserverAsksBack,
+		"Report_durations":                         TestReportRetryAfterBeyondDurations,
+		"Report_bodies":                            TestReportBodyOfARequestThatIsNotSent,
 	}
 	stores = map[string]func(testing.TB) store.Store{
 		"memory": func(testing.TB) store.Store { return new(store.Memory) },
