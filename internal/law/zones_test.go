@@ -137,7 +137,7 @@ func checkBorder(t *testing.T, u Unit, start, end time.Time) {
 // has 366 days.
 func TestLeapYearsDecember(t *testing.T) {
 	everyZone(t, func(t *testing.T, loc *time.Location) {
-		if name := loc.String(); name != "Europe/Berlin" && name != "America/New_York" && name != "Australia/Sydney" {
+		if loc.String() != "America/New_York" {
 			return
 		}
 		for _, y := range []int{2000, 2028, 2032, 2096} {
