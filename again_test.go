@@ -34,6 +34,7 @@ var (
 		"S28":                                 TestS28_ThreeAnswers,
 		"S29":                                 TestS29_CalendarResetsAtLocalMidnight,
 		"CalendarInDecemberOfALeapYear":       TestCalendarInDecemberOfALeapYear,
+		"SleepCountsAsWaiting":                TestSleepCountsAsWaiting,
 		"S30":                                 TestS30_MaxWait,
 		"S30_more":                            TestS30_OneWindowOfWhatApplies,
 		"S31":                                 TestS31_RefusedUnderLoad,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/hostname"
 )
 
@@ -86,18 +87,18 @@ func (h *HostBreaker) State() breaker.State {
 // opens the breaker. While it is open it stays so for retryAfter at least; zero
 // or less is no such time. err is the failure, for OpenError.Err.
 func (h *HostBreaker) Fail(err error, retryAfter time.Duration) {
-	h.do(func(b *breaker.Breaker) { b.Fail(err, retryAfter, time.Now()) })
+	h.do(func(b *breaker.Breaker) { b.Fail(err, retryAfter, awake.Now()) })
 }
 
 // Trip opens the breaker for as long as any other opening would, or for
 // retryAfter where that is longer. Those in line are told err, which may be nil.
 func (h *HostBreaker) Trip(err error, retryAfter time.Duration) {
-	h.do(func(b *breaker.Breaker) { b.Trip(err, retryAfter, time.Now()) })
+	h.do(func(b *breaker.Breaker) { b.Trip(err, retryAfter, awake.Now()) })
 }
 
 // Close closes the breaker and makes it as a new one, without a bound on what is
 // in flight: those in line who waited for it start. The results of requests that
 // have started count for nothing.
 func (h *HostBreaker) Close() {
-	h.do(func(b *breaker.Breaker) { b.Close(time.Now()) })
+	h.do(func(b *breaker.Breaker) { b.Close(awake.Now()) })
 }

@@ -2,11 +2,16 @@ package headway_test
 
 import (
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 	_ "time/tzdata"
 
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 )
 
 // TestCalendarInDecemberOfALeapYear: golang/go 81583. Where a rule continues the
@@ -33,4 +38,174 @@ func TestCalendarInDecemberOfALeapYear(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The machine sleeps: Go's monotonic clock, and so the time of a bubble and its
+// timers, stand still. Whoever waits looks again within a minute of waking. These
+// are golang/go 35012 and zrepl/zrepl 611: a timer of an hour, started before a
+// laptop sleeps for eight, needs an hour more when it wakes.
+
+// throttleFirst answers the first request with a 429 and its Retry-After.
+func throttleFirst(after string) func(*http.Request) (*http.Response, error) {
+	var n atomic.Int32
+	return func(req *http.Request) (*http.Response, error) {
+		resp := ok(req)
+		if n.Add(1) == 1 {
+			resp.StatusCode = 429
+			resp.Header.Set("Retry-After", after)
+		}
+		return resp, nil
+	}
+}
+
+func TestSleepEndsAPause(t *testing.T) {
+	play(t, limits(limiter.PerSecond(100)), func(s *scene) {
+		s.base.answer = throttleFirst("7200")
+		s.sendAll(ask{}, "A", "B")
+		s.until(10*time.Minute + 30*time.Second)
+		awake.Pretend(8 * time.Hour)
+		s.wantStarts("A@0s B@11m0s")
+	})
+	t.Run("date", func(t *testing.T) {
+		play(t, limits(limiter.PerSecond(100)), func(s *scene) {
+			s.base.answer = throttleFirst(time.Now().Add(2 * time.Hour).UTC().Format(http.TimeFormat))
+			s.sendAll(ask{}, "A", "B")
+			s.until(10*time.Minute + 30*time.Second)
+			awake.Pretend(8 * time.Hour)
+			s.wantStarts("A@0s B@11m0s")
+		})
+	})
+	t.Run("not yet", func(t *testing.T) {
+		play(t, limits(limiter.PerSecond(100)), func(s *scene) {
+			s.base.answer = throttleFirst("7200")
+			s.sendAll(ask{}, "A", "B")
+			s.until(10*time.Minute + 30*time.Second)
+			awake.Pretend(time.Hour)
+			s.wantStarts("A@0s B@1h0m0s")
+		})
+	})
+	t.Run("somebody comes", func(t *testing.T) {
+		play(t, limits(limiter.PerSecond(100)), func(s *scene) {
+			s.base.answer = throttleFirst("7200")
+			s.sendAll(ask{}, "A", "B")
+			s.until(10*time.Minute + 30*time.Second)
+			awake.Pretend(8 * time.Hour)
+			s.send("C", ask{})
+			s.wantStarts("A@0s B@10m30s C@10m30s")
+		})
+	})
+}
+
+// What was used before the machine slept comes back, and what is used after it
+// counts in full: nothing starts early, whoever notices first that it has slept.
+func TestSleepAgesBudgets(t *testing.T) {
+	day := 24 * time.Hour
+	for name, l := range map[string]limiter.Limit{
+		"window":  limiter.PerDay(1),
+		"bucket":  {N: 1, Per: day, Law: limiter.Bucket},
+		"spaced":  limiter.Every(day),
+		"strict":  {N: 1, Per: day, Strict: true},
+		"sliding": {N: 1, Per: day / 2, Law: limiter.Sliding},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, limits(l), func(s *scene) {
+				s.sendAll(ask{}, "A", "B")
+				s.until(time.Hour + 30*time.Second)
+				awake.Pretend(50 * time.Hour)
+				s.until(2 * time.Hour)
+				s.send("C", ask{call: headway.Call{MaxWait: headway.NoWait}})
+				s.wantStarts("A@0s B@1h1m0s")
+			})
+			play(t, limits(l), func(s *scene) {
+				s.send("A", ask{})
+				s.until(time.Hour)
+				awake.Pretend(50 * time.Hour)
+				b := s.send("B", ask{call: headway.Call{MaxWait: headway.NoWait}})
+				c := s.send("C", ask{call: headway.Call{MaxWait: headway.NoWait}})
+				s.wantStarts("A@0s B@1h0m0s")
+				if b.err != nil || c.err == nil {
+					s.Errorf("B: %v, C: %v; want B alone to start", b.err, c.err)
+				}
+			})
+		})
+	}
+}
+
+// The borders of a calendar are the wall clock's: who waits for one looks at it
+// again each minute, since it may have gone on while the machine slept, or been
+// set.
+func TestSleepAndCalendars(t *testing.T) {
+	l := limiter.Limit{N: 1, Law: limiter.Calendar, Unit: limiter.Day} // a bubble begins at midnight
+	for name, c := range map[string]struct {
+		change func()
+		want   string
+	}{
+		"sleep":       {func() { awake.Pretend(30 * time.Hour) }, "A@0s B@1h1m0s"},
+		"short sleep": {func() { awake.Pretend(10 * time.Hour) }, "A@0s B@14h0m0s"},
+		"set forward": {func() { awake.PretendSet(30 * time.Hour) }, "A@0s B@1h1m0s"},
+		"set back":    {func() { awake.PretendSet(-30 * time.Minute) }, "A@0s B@24h30m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, limits(l), func(s *scene) {
+				awake.PretendSet(s.base.epoch.Sub(awake.Wall())) // what other tests have left
+				s.sendAll(ask{}, "A", "B")
+				s.until(time.Hour + 30*time.Second)
+				c.change()
+				s.wantStarts(c.want)
+			})
+		})
+	}
+}
+
+// Setting the wall clock moves nothing else.
+func TestSetClockMovesNoPause(t *testing.T) {
+	for _, by := range []time.Duration{-87_600 * time.Hour, 87_600 * time.Hour} {
+		play(t, limits(limiter.PerDay(1)), func(s *scene) {
+			s.base.answer = throttleFirst(time.Now().Add(2 * time.Hour).UTC().Format(http.TimeFormat))
+			s.sendAll(ask{}, "A", "B")
+			s.until(time.Hour)
+			awake.PretendSet(by)
+			s.until(90 * time.Minute)
+			if d, err := s.Delay(ask{}.request("D")); d != 46*time.Hour+30*time.Minute || err != nil {
+				s.Errorf("another would wait for %v, %v", d, err)
+			}
+			s.wantStarts("A@0s B@24h0m0s")
+		})
+	}
+}
+
+// A wait budget goes on while the machine sleeps.
+func TestSleepCountsAsWaiting(t *testing.T) {
+	p := limits(limiter.PerSecond(100))
+	p[0].MaxInFlight, p[0].MaxWait = 1, 3*time.Hour
+	play(t, p, func(s *scene) {
+		s.base.latency = 20 * time.Hour
+		s.send("A", ask{})
+		b := s.send("B", ask{})
+		s.until(time.Hour + 30*time.Second)
+		awake.Pretend(8 * time.Hour)
+		s.until(time.Hour + time.Minute)
+		if b.err == nil {
+			s.Errorf("B waits, want it refused: its 3h are over")
+		}
+	})
+}
+
+// Starts that were set aside before the machine slept are the store's again.
+func TestSleepEndsWhatIsSetAside(t *testing.T) {
+	var slept atomic.Int64
+	disk := &store.Memory{Now: func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }}
+	p := limits(limiter.Limit{N: 4, Per: time.Hour})
+	p[0].StoreLease = 10
+	playConfig(t, headway.Config{Policies: p, Store: disk, Secret: []byte("of the scenes")}, func(s *scene) {
+		s.send("A", ask{}) // and one is set aside
+		s.until(100 * time.Millisecond)
+		awake.Pretend(8 * time.Hour)
+		slept.Add(int64(8 * time.Hour))
+		s.sendAll(ask{}, "B", "C", "D", "E", "F")
+		s.until(time.Second)
+		if n := len(s.base.starts()); n != 5 {
+			s.Errorf("%d starts, want A before the machine slept and 4 after it: %v", n, s.base.starts())
+		}
+	})
 }

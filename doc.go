@@ -89,6 +89,16 @@
 // Policy.StoreLease takes starts several at a time. A Trace knows of another
 // process's pause from when the store was asked.
 //
+// # Clocks
+//
+// Periods, pauses and wait budgets are elapsed time. It includes the time that the
+// machine is suspended on Linux and on Windows; a wait that ends meanwhile is
+// over within a minute of waking, or, where it is longer than a day, within 1/1440
+// of what is left. Other systems do not say how long they have slept: there a
+// wait ends that much late, and never early. A date that a server gives is a time from now by its own clock. So
+// setting the wall clock moves none of these. Only the periods of a Calendar begin
+// and end by the wall clock.
+//
 // # Words
 //
 // A limit is at most N units of cost per period; a request costs one unit

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/far"
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
@@ -384,7 +385,7 @@ func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err
 		d = r.For
 	}
 	if v.gate != nil && !v.gate.Closed() {
-		d = max(d, v.gate.Delay(time.Now()))
+		d = max(d, v.gate.Delay(awake.Now()))
 	}
 	return d, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/line"
 )
 
@@ -53,7 +54,7 @@ func (g *gate) set(c *breaker.Config) {
 	if err != nil {
 		panic(err) // policies are valid
 	}
-	if now := time.Now(); old != nil && !old.Closed() {
+	if now := awake.Now(); old != nil && !old.Closed() {
 		b.Trip(old.Cause(), old.Delay(now), now)
 	}
 	g.breaker.Store(b)
@@ -184,5 +185,5 @@ func (k *ticket) record(r breaker.Result) {
 	if r.Outcome == breaker.Success && k.breaker.Well() {
 		return // without reading the clock
 	}
-	k.breaker.Record(k.Ticket, r, time.Now())
+	k.breaker.Record(k.Ticket, r, awake.Now())
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 )
@@ -182,7 +183,7 @@ func (s *site) breakers() (list []BreakerStatus) {
 	defer s.mu.Unlock()
 	for _, g := range s.allGates() {
 		if b := g.breaker.Load(); b != nil {
-			list = append(list, BreakerStatus{g.host, b.State(), b.Delay(time.Now()), b.Cause()})
+			list = append(list, BreakerStatus{g.host, b.State(), b.Delay(awake.Now()), b.Cause()})
 		}
 	}
 	slices.SortFunc(list, func(a, b BreakerStatus) int { return cmp.Compare(a.Host, b.Host) })

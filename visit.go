@@ -10,6 +10,7 @@ import (
 
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/attempt"
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/match"
 	"github.com/headway-go/headway/internal/respbody"
@@ -434,7 +435,7 @@ func (t *Transport) reportLate(r *route, result breaker.Result) {
 	s, _ := t.table.site(r.policy, r.name)
 	g, _ := t.gate(s, r.policy, r.name)
 	if b := g.breaker.Load(); b != nil && b.Closed() {
-		b.Fail(result.Err, result.RetryAfter, time.Now())
+		b.Fail(result.Err, result.RetryAfter, awake.Now())
 	}
 	g.tell()
 }

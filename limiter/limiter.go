@@ -157,6 +157,10 @@ func (l *Limiter) Spend(n int64) { l.line.Spend(n, *l.limits.Load()...) }
 // one that is over already changes nothing. When the pause ends, starts resume
 // gently: for 10 s the k-th (from 0) comes no earlier than t plus k intervals,
 // where the interval is the smallest Per/N of the limits, at most 1 s.
+//
+// How long the pause lasts is decided when PauseUntil is called: setting the wall
+// clock afterwards does not move it, and time that the machine is suspended counts,
+// where the system says how much that was (Linux, Windows).
 func (l *Limiter) PauseUntil(t time.Time) { l.line.PauseUntil(l.pause, t) }
 
 // SetLimits replaces the limits. Each takes over what the one at its place

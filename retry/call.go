@@ -7,6 +7,7 @@ import (
 
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/attempt"
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/peek"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
@@ -215,12 +216,7 @@ func (t *Transport) backoff(n int) time.Duration {
 // sleep waits until the next attempt is due. The error is the context's.
 func (c *call) sleep() error {
 	if c.wait > 0 {
-		timer := time.NewTimer(c.wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-c.req.Context().Done():
-		}
+		awake.Sleep(c.wait, c.req.Context().Done())
 	}
 	return c.req.Context().Err()
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
@@ -81,7 +82,7 @@ func (l *Line) keepAside(w *waiter, op *store.Op, res *store.Result, sent time.T
 		l.asides = map[string]*aside{}
 	}
 	l.asides[s.class] = s
-	time.AfterFunc(store.Use-time.Since(sent), func() {
+	time.AfterFunc(sent.Add(store.Use).Sub(awake.Now()), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.giveAside(s)
@@ -117,7 +118,7 @@ func (l *Line) startAside(a *Ask, s *Setting) *Grant {
 		return nil
 	}
 	key := l.classKey(a, s)
-	now := time.Now()
+	now := awake.Now()
 	p := l.asides[key]
 	if p == nil || !p.fits(a) || l.classes[key] != nil || l.blocked(a, s) || now.Sub(p.sent) >= store.Use {
 		return nil

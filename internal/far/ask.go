@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/store"
 )
@@ -62,6 +63,12 @@ func (l *Line) run() {
 			return
 		case err != nil:
 			l.fail(b, err)
+		case awake.Now().Sub(b.now) > Timeout:
+			// The machine has slept meanwhile: what was granted before may no longer
+			// count, and is not used.
+			l.client.failed(errLate, b.ops)
+			l.fail(b, errLate)
+			go l.client.giveBack(b.ops, results)
 		default:
 			l.apply(b, results, &set)
 		}
@@ -93,7 +100,7 @@ type batch struct {
 
 // collect returns what is to be asked. l.mu is held.
 func (l *Line) collect(s *Setting) (b batch) {
-	b.now = time.Now()
+	b.now = awake.Now()
 	b.errands, l.errands = l.errands, nil
 	for _, e := range b.errands {
 		b.ops = append(b.ops, e.build(s))
@@ -206,7 +213,7 @@ func (e *errand) finish(res store.Result, err error) {
 
 // apply obeys what the store has answered.
 func (l *Line) apply(b batch, results []store.Result, s *Setting) {
-	now := time.Now()
+	now := awake.Now()
 	for i, e := range b.errands {
 		l.again(e.better, e.worse)
 		e.finish(results[i], results[i].Err)
@@ -425,7 +432,7 @@ func (l *Line) admitted(w *waiter, now time.Time) {
 // limitWait arms the timer that ends w's wait.
 func (l *Line) limitWait(w *waiter, now time.Time) {
 	if w.timer == nil && !w.by.IsZero() {
-		w.timer = time.AfterFunc(w.by.Sub(now), func() { l.expire(w) })
+		w.timer = time.AfterFunc(awake.Piece(w.by.Sub(now)), func() { l.expire(w) })
 	}
 }
 
@@ -445,10 +452,15 @@ func newCrowd(all []*waiter) *line.Crowd[int] {
 func (l *Line) expire(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if w.inLine() {
-		l.overdue = append(l.overdue, w) // after those who are due at this instant
-		l.kick()
+	if !w.inLine() {
+		return
 	}
+	if left := w.by.Sub(awake.Now()); left > 0 {
+		w.timer.Reset(awake.Piece(left))
+		return
+	}
+	l.overdue = append(l.overdue, w) // after those who are due at this instant
+	l.kick()
 }
 
 // atLeast is the refusal of one whose wait has ended before anybody could say how
@@ -514,7 +526,7 @@ func (l *Line) arm(now time.Time) {
 		l.timer = nil
 	}
 	if !at.IsZero() {
-		l.timer = time.AfterFunc(time.Until(at), func() {
+		l.timer = time.AfterFunc(awake.Piece(at.Sub(awake.Now())), func() {
 			l.mu.Lock()
 			l.kick()
 			l.mu.Unlock()

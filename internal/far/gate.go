@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/line"
 )
 
@@ -21,7 +22,7 @@ func (l *Line) gated(r *line.Refusal, g *line.Gate) *Refusal {
 		r.AtLeast = false
 		for e := l.order.Front(); e != nil; e = e.Next() {
 			if w := e.Value.(*waiter); w.ask.Gate == g && w.inLine() {
-				r.RetryAfter += max(0, time.Until(w.class.due))
+				r.RetryAfter += max(0, w.class.due.Sub(awake.Now()))
 				break
 			}
 		}
@@ -41,7 +42,7 @@ func (l *Line) blocked(a *Ask, s *Setting) bool {
 // there are slots, and places behind their gates, and of these a bounded number. It
 // refuses those whose gate says so.
 func (l *Line) admit(due []*waiter, s *Setting) []*waiter {
-	now := time.Now()
+	now := awake.Now()
 	l.relents = time.Time{}
 	free := math.MaxInt
 	if s.InFlight > 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/store"
 )
@@ -38,7 +39,7 @@ func (l *Line) leads(c *class) {
 	if e := c.queue.Front(); e != nil {
 		w := e.Value.(*waiter)
 		if j := w.journal(); j != nil && j.Head == line.Never {
-			j.Head = time.Since(w.arrived)
+			j.Head = awake.Now().Sub(w.arrived)
 		}
 	}
 }
@@ -83,7 +84,7 @@ func (l *Line) Paused(ear, only string, p line.Span) {
 			only != "" && !slices.ContainsFunc(w.ask.Needs, func(n Need) bool { return n.Budget == only }) {
 			continue
 		}
-		at := time.Since(w.arrived)
+		at := awake.Now().Sub(w.arrived)
 		j.Pauses = append(j.Pauses, line.Span{From: at, To: at + p.To, Source: p.Source, Status: p.Status})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
@@ -194,7 +195,7 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 			return nil, refusal, err
 		}
 	}
-	w := &waiter{ask: a, arrived: time.Now(), id: newID(), ready: make(chan struct{}, 1)}
+	w := &waiter{ask: a, arrived: awake.Now(), id: newID(), ready: make(chan struct{}, 1)}
 	w.bound(ctx)
 	w.class = l.classOf(a, &set)
 	l.arrivals++
@@ -251,7 +252,7 @@ func (w *waiter) bound(ctx context.Context) {
 		w.by = w.arrived.Add(w.ask.MaxWait)
 	}
 	if d, ok := ctx.Deadline(); ok {
-		if d = d.Add(-1); w.by.IsZero() || d.Before(w.by) {
+		if d = awake.On(d).Add(-1); w.by.IsZero() || d.Before(w.by) {
 			w.by, w.byDeadline = d, true
 		}
 	}
@@ -293,7 +294,7 @@ func (l *Line) classOf(a *Ask, s *Setting) *class {
 }
 
 // isDue reports whether the first of c has a reason to ask.
-func (l *Line) isDue(c *class) bool { return c.due.IsZero() || !c.due.After(time.Now()) }
+func (l *Line) isDue(c *class) bool { return c.due.IsZero() || !c.due.After(awake.Now()) }
 
 // settle decides for those who came and have not started: they wait, and are told
 // so; or it has to be looked at whether they can start in time. While their class

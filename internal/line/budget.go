@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/law"
 )
 
@@ -166,7 +167,7 @@ func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
 
 // wall returns what the wall clock shows at the instant 0.
 func (l *Line) wall(now law.Time) time.Time {
-	return time.Now().Round(0).Add(-time.Duration(now))
+	return awake.Wall().Add(-time.Duration(now))
 }
 
 // watch keeps the list of budgets that follow the wall clock.

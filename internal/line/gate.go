@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/law"
 )
 
@@ -116,7 +117,7 @@ func (l *Line) pass(g *Gate) (Pass, bool) {
 	return Pass{gate: g, Ticket: ticket}, ok
 }
 
-func (l *Line) time(now law.Time) time.Time { return origin.Add(l.epoch + time.Duration(now)) }
+func (l *Line) time(now law.Time) time.Time { return awake.At(l.epoch + time.Duration(now)) }
 
 // land ends p's part of what is in flight.
 func (p *Pass) land() {

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/law"
 )
 
@@ -31,7 +32,7 @@ const catchUp = law.Time(10 * time.Millisecond)
 // A Line is the line of one or more budgets. Any goroutine may use it. User
 // code never runs under its lock.
 type Line struct {
-	epoch time.Duration // the instant 0, since origin; assigned once, read-only afterwards
+	epoch time.Duration // the instant 0, as package awake counts; assigned once, read-only afterwards
 
 	// quick stands for lone while nobody waits, and is held under the lock.
 	quick atomic.Pointer[law.Quick]
@@ -117,23 +118,15 @@ func New() *Line {
 
 // Init is New for a line that is part of something else.
 func (l *Line) Init() {
-	l.epoch, l.extra, l.queue = time.Since(origin), &nothing, &idle
+	l.epoch, l.extra, l.queue = awake.Elapsed(), &nothing, &idle
 }
 
-// origin is what epochs count from: a number for each line is smaller than a
-// time.Time. Only differences to it are looked at, since in a synctest bubble
-// it lies in the future.
-var origin = time.Now()
-
-// clock reads the clock.
-func (l *Line) clock() law.Time { return int64(time.Since(origin) - l.epoch) }
+// clock reads the clock, which goes on while the machine sleeps.
+func (l *Line) clock() law.Time { return int64(awake.Elapsed() - l.epoch) }
 
 // instant returns the instant that t is. If t has the wall clock alone, that is by
 // what this shows now.
-func (l *Line) instant(t time.Time) law.Time {
-	now := time.Now()
-	return satAdd(int64(now.Sub(origin)-l.epoch), t.Sub(now))
-}
+func (l *Line) instant(t time.Time) law.Time { return satAdd(l.clock(), time.Until(t)) }
 
 // open gives l a queue.
 func (l *Line) open() {
@@ -197,10 +190,10 @@ func (l *Line) lock() law.Time {
 //
 //go:noinline
 func (l *Line) readWall() law.Time {
-	now := time.Now()
-	l.last = max(l.last, int64(now.Sub(origin)-l.epoch))
+	l.last = max(l.last, l.clock())
+	wall := l.wall(l.last)
 	for _, b := range l.walls {
-		law.SetWall(b.state, now.Round(0).Add(-time.Duration(l.last)))
+		law.SetWall(b.state, wall)
 	}
 	return l.last
 }

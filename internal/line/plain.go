@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/law"
 )
 
@@ -259,7 +260,7 @@ func (l *Line) limitWait(w *waiter) {
 		unknown = unknown || w.needs[i].B.strict || w.needs[i].B.learned() != nil
 	}
 	if unknown {
-		w.timer = time.AfterFunc(time.Duration(w.by-l.last), func() { l.expire(w) })
+		w.timer = time.AfterFunc(awake.Piece(time.Duration(w.by-l.last)), func() { l.expire(w) })
 	}
 }
 
@@ -494,7 +495,7 @@ func (l *Line) start(w *waiter, slot, now law.Time) {
 	l.chain.push(w)
 }
 
-// arm sets the timer to at; law.Never stops it.
+// arm sets the timer to at, or a piece of the way there; law.Never stops it.
 func (l *Line) arm(at, now law.Time) {
 	switch {
 	case at == l.timerAt:
@@ -502,9 +503,9 @@ func (l *Line) arm(at, now law.Time) {
 	case at == law.Never:
 		l.timer.Stop()
 	case l.timer == nil:
-		l.timer = time.AfterFunc(time.Duration(at-now), l.wake)
+		l.timer = time.AfterFunc(awake.Piece(time.Duration(at-now)), l.wake)
 	default:
-		l.timer.Reset(time.Duration(at - now))
+		l.timer.Reset(awake.Piece(time.Duration(at - now)))
 	}
 	l.timerAt = at
 }
@@ -512,8 +513,10 @@ func (l *Line) arm(at, now law.Time) {
 func (l *Line) wake() {
 	now := l.lock()
 	defer l.unlock()
-	if now >= l.timerAt {
-		l.fired++
+	if l.timerAt != law.Never { // it has run: a piece of the way, or all
+		if now >= l.timerAt {
+			l.fired++
+		}
 		l.timerAt = law.Never
 	}
 	l.dispatch(now)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/law"
 )
 
@@ -165,6 +166,10 @@ func (l *Line) expire(w *waiter) {
 	defer l.unlock()
 	l.dispatch(now)
 	if w.state != inLine {
+		return
+	}
+	if now < w.by {
+		w.timer.Reset(awake.Piece(time.Duration(w.by - now)))
 		return
 	}
 	p := l.real(w.needs, now, now) // no law: then it is a slot
