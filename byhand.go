@@ -2,6 +2,7 @@ package headway
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/headway-go/headway/breaker"
@@ -32,7 +33,7 @@ func (t *Transport) Breaker(host string) (*HostBreaker, error) {
 	case c.policies[i].Breaker == nil:
 		return nil, fmt.Errorf("headway: breaker: policy %q of the host %q has none: set its Breaker", c.policies[i].name, host)
 	}
-	return &HostBreaker{t: t, scheme: scheme, host: host, policy: c.policies[i].name}, nil
+	return &HostBreaker{t: t, scheme: scheme, host: strings.Clone(host), policy: c.policies[i].name}, nil
 }
 
 // schemeOf returns the scheme that a host without one is meant to be reached by.

@@ -41,7 +41,7 @@ func (p *policy) groupOf(host string) string {
 }
 
 // budgetName is what the store calls the budget of a rule and key.
-func (v *visit) budgetName(r *rule, key string) string {
+func (v *visit) budgetName(r *rule, key keyRef) string {
 	name := r.stored
 	if r.key != nil {
 		name += "/" + v.t.digestOf(key)

@@ -74,7 +74,8 @@ func (t *Transport) addGate(s *site, p *policy, host string) (g *gate, news bool
 		return gs.own, true
 	}
 	g = s.newGate(t, host)
-	g.key, g.id = &g.keyEntry, keyID{place: gatePlace, key: host}
+	g.key, g.id = &g.keyEntry, keyID{place: gatePlace}
+	g.text = host
 	if gs.hosts == nil {
 		gs.hosts = map[string]*gate{}
 	}

@@ -34,19 +34,19 @@ func (p *policy) maxPause() time.Duration {
 }
 
 // identify adds a key to the request's identity.
-func (v *visit) identify(r *rule, key string) {
+func (v *visit) identify(r *rule, key keyRef) {
 	if r.key != nil {
-		v.identity, v.newcomers = v.with(v.identity, r, key), v.with(v.newcomers, r, "") // no key is empty
+		v.identity, v.newcomers = v.with(v.identity, r, key.sum), v.with(v.newcomers, r, keySum{})
 		v.keyed++
 	}
 }
 
 // with returns the identity that has one key more.
-func (v *visit) with(who uint64, r *rule, key string) uint64 {
+func (v *visit) with(who uint64, r *rule, key keySum) uint64 {
 	return 1 | maphash.Comparable(v.t.routes.seed, struct {
 		who   uint64
 		place int
-		key   string
+		key   keySum
 	}{who, r.place, key})
 }
 
@@ -95,7 +95,7 @@ func (v *visit) label() string {
 	}
 	var b strings.Builder
 	for _, c := range v.claims.all() {
-		if c.key != "" {
+		if !c.key.none() {
 			if b.Len() > 0 {
 				b.WriteByte('+')
 			}
@@ -294,7 +294,7 @@ func pauseOf(s *retryafter.Signal) (p *line.Pause, timed bool) {
 // hearHeaders tells of a header that is malformed, and learns what is left.
 func (v *visit) hearHeaders(ctx context.Context, status int, s *retryafter.Signal) {
 	if s.Malformed != "" {
-		v.tell(ctx, Event{Kind: EventMalformed, Status: status, Dialect: s.Dialect, Header: s.Malformed})
+		v.tell(ctx, Event{Kind: EventMalformed, Status: status, Dialect: s.Dialect, Header: strings.Clone(s.Malformed)})
 	}
 	if v.policy.Learn != LearnOff {
 		for i := range s.Limits() {
@@ -415,7 +415,7 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 	})
 	if err == nil && v.t.observer != nil {
 		if e.Rule == "" {
-			e.Rule = v.t.learned.text(l.Name, learnedName)
+			e.Rule = v.t.learned.text(sumOf(l.Name), l.Name, learnedName)
 		}
 		v.tell(ctx, e)
 	}

@@ -3,6 +3,7 @@ package headway
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -19,7 +20,7 @@ type Quota struct {
 	t            *Transport
 	scheme, host string
 	policy, rule string
-	key          string
+	key          keyRef // kept
 }
 
 // Quota returns the budget of a rule at a host, by the rule's name, or a Limit's
@@ -29,7 +30,7 @@ type Quota struct {
 // change. The host may have a port; 443 is that of
 // https, 80 that of http. The error says what does not exist.
 func (t *Transport) Quota(host, rule, key string) (*Quota, error) {
-	q := &Quota{t: t, scheme: schemeOf(host), host: host, rule: rule, key: key}
+	q := &Quota{t: t, scheme: schemeOf(host), host: strings.Clone(host), rule: rule, key: t.keep(refTo(key))}
 	c := t.config.Load()
 	_, i := c.hosts.lookup(q.scheme, host)
 	if i < 0 {
@@ -77,7 +78,7 @@ func (q *Quota) visit(n int64) *visit {
 		return nil
 	}
 	r := c.policies[i].rule(q.rule)
-	if r == nil || (r.key != nil) != (q.key != "") {
+	if r == nil || (r.key != nil) != !q.key.none() {
 		return nil
 	}
 	v := &visit{t: q.t, route: route{config: c, name: host, policy: c.policies[i]}}

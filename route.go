@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -118,8 +119,8 @@ func (t *Transport) route(u *url.URL) route {
 	if r := t.routes.find(c, u); r != nil {
 		return *r
 	}
-	r := route{config: c, scheme: u.Scheme, host: u.Host}
-	name, i := c.hosts.lookup(u.Scheme, u.Host)
+	r := route{config: c, scheme: schemeText(u.Scheme), host: strings.Clone(u.Host)} // of the URL nothing stays
+	name, i := c.hosts.lookup(u.Scheme, r.host)
 	if r.name = name; i >= 0 {
 		r.policy = c.policies[i]
 		r.reader = r.policy.reader.ForHost(name)
@@ -148,7 +149,7 @@ func (t *Transport) remember(r *route, s *site, g *gate) {
 	if uniform {
 		c.budgets = make([]*line.Budget, len(r.policy.rules))
 		for i := range r.policy.rules {
-			c.budgets[i], _ = t.table.budget(s, g, nil, &r.policy.rules[i], "")
+			c.budgets[i], _ = t.table.budget(s, g, nil, &r.policy.rules[i], keyRef{})
 		}
 	}
 	slot.Store(c)
@@ -177,4 +178,15 @@ func (r *route) start(ctx context.Context) (at time.Duration, p line.Pass, ok bo
 // request without a Call.
 func (r *rule) uniform() bool {
 	return !r.Narrow() && r.key == nil && r.cost == nil && r.settle == nil && !r.first
+}
+
+// schemeText returns a scheme as text that is no part of a URL's.
+func schemeText(scheme string) string {
+	switch scheme {
+	case "http":
+		return "http"
+	case "https":
+		return "https"
+	}
+	return strings.Clone(scheme)
 }

@@ -53,7 +53,7 @@ type settlement struct {
 // A settleItem is what the request has taken under one rule so far.
 type settleItem struct {
 	rule  *rule
-	key   string
+	key   keyRef // kept
 	cost  int64
 	parts []part // that the cost is made of, the latest last
 }
@@ -94,7 +94,7 @@ func newSettlement(v *visit, call Call, answered time.Duration) *settlement {
 			if v.far == nil {
 				p.line, p.budget = &v.site.line, c.budget
 			}
-			s.items = append(s.items, settleItem{c.rule, c.key, c.cost, []part{p}})
+			s.items = append(s.items, settleItem{c.rule, v.t.keep(c.key), c.cost, []part{p}})
 		}
 	}
 	return s

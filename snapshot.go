@@ -131,7 +131,7 @@ func (t *Transport) Snapshot() []HostStatus {
 			all = append(all, overflow)
 		}
 		for _, s := range all {
-			h := s.status(p, t.digests)
+			h := s.status(p)
 			h.Overflow = s == overflow
 			list = append(list, h)
 		}
@@ -142,17 +142,13 @@ func (t *Transport) Snapshot() []HostStatus {
 	return list
 }
 
-func (s *site) status(p *policy, d digester) HostStatus {
+func (s *site) status(p *policy) HostStatus {
 	h := HostStatus{Policy: p.name, Host: s.host, MaxInFlight: p.MaxInFlight, Breakers: s.breakers()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var budgets []*line.Budget
-	add := func(r *rule, key string, b *line.Budget) {
-		e := RuleStatus{Rule: r.name, Limit: limitOf(*p.spec(r.place))}
-		if key != "" {
-			e.KeyDigest = d.digest(key)
-		}
-		h.Rules = append(h.Rules, e)
+	add := func(r *rule, digest string, b *line.Budget) {
+		h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(*p.spec(r.place))})
 		budgets = append(budgets, b)
 	}
 	for i := range p.rules {
@@ -162,7 +158,7 @@ func (s *site) status(p *policy, d digester) HostStatus {
 		}
 		for id, e := range s.all() {
 			if r.key != nil && id.place == r.place && e.budget != nil {
-				add(r, id.key, e.budget)
+				add(r, e.text, e.budget)
 			}
 		}
 	}
@@ -217,15 +213,4 @@ func (h *HostStatus) hear(all []line.Heard, budgets []*line.Budget) {
 	slices.SortStableFunc(h.Learned, func(a, b LearnedStatus) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest), cmp.Compare(a.Window, b.Window))
 	})
-}
-
-// digestOf returns the digest of a key, or nothing for none.
-func (t *Transport) digestOf(key string) string {
-	if key == "" {
-		return ""
-	}
-	if t.observer == nil {
-		return t.digests.digest(key)
-	}
-	return t.known.text(key, t.digests.digest)
 }

@@ -16,7 +16,8 @@ import (
 //
 // Locks are taken in this order: table, sites, site, line, breaker.
 type table struct {
-	max int // assigned once
+	max    int                 // assigned once
+	digest func(keyRef) string // assigned once
 
 	mu    sync.Mutex // guards following fields
 	ring  []*entry
@@ -77,7 +78,7 @@ type keys struct {
 // gate in a Shared policy.
 type keyID struct {
 	place int
-	key   string
+	sum   keySum
 	who   uint64
 }
 
@@ -90,6 +91,7 @@ const gatePlace = -1
 type keyEntry struct {
 	entry
 	id        keyID
+	text      string       // the key's digest, or the gate's host
 	budget    *line.Budget // of a key, and nil for all others
 	newcomers bool
 	parts     atomic.Pointer[[]*line.Budget] // of an identity of several keys: their budgets
@@ -152,9 +154,9 @@ func (ss *sites) add(host string) *site {
 
 // budget returns the budget of a rule and key at s for a request that has a gate
 // and has opened other budgets there already; see table.site for news.
-func (t *table) budget(s *site, own *gate, opened []claim, r *rule, key string) (b *line.Budget, news bool) {
+func (t *table) budget(s *site, own *gate, opened []claim, r *rule, key keyRef) (b *line.Budget, news bool) {
 	if r.key != nil {
-		return t.keyBudget(s, own, opened, keyID{place: r.place, key: key})
+		return t.keyBudget(s, own, opened, keyID{place: r.place, sum: key.sum}, key)
 	}
 	if b := s.at(r.place); b != nil {
 		return b, false
@@ -238,15 +240,15 @@ func (p *policy) spec(place int) *law.Spec {
 	return p.specs[place]
 }
 
-func (t *table) keyBudget(s *site, own *gate, opened []claim, id keyID) (b *line.Budget, news bool) {
+func (t *table) keyBudget(s *site, own *gate, opened []claim, id keyID, key keyRef) (b *line.Budget, news bool) {
 	if e := s.key(id); e != nil {
 		e.touch()
 		return e.budget, false
 	}
-	return t.addKey(s, own, opened, id)
+	return t.addKey(s, own, opened, id, t.digest(key))
 }
 
-func (t *table) addKey(s *site, own *gate, opened []claim, id keyID) (b *line.Budget, news bool) {
+func (t *table) addKey(s *site, own *gate, opened []claim, id keyID, digest string) (b *line.Budget, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	room := t.makeRoom(s, own, opened)
@@ -271,7 +273,7 @@ func (t *table) addKey(s *site, own *gate, opened []claim, id keyID) (b *line.Bu
 		s.put(id.place, b)
 		return b, true
 	}
-	t.file(&keyEntry{entry: entry{site: s}, id: id, budget: b})
+	t.file(&keyEntry{entry: entry{site: s}, id: id, text: digest, budget: b})
 	return b, false
 }
 
@@ -414,7 +416,7 @@ func (e *entry) opened(own *gate, opened []claim) bool {
 func (e *entry) forget() bool {
 	s := e.site
 	if e.key != nil && e.key.id.place == gatePlace {
-		return s.forgetGate(e.key.id.key)
+		return s.forgetGate(e.key.text)
 	}
 	if e.key != nil {
 		s.mu.Lock()

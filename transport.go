@@ -68,6 +68,7 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 	t := &Transport{base: base, observer: cfg.Observer, digests: newDigester(cfg.Secret)}
 	t.routes.init()
 	var bad error
+	t.table.digest = t.digestOf
 	if t.table.max = cfg.MaxHosts; cfg.MaxHosts == 0 {
 		t.table.max = 100_000
 	} else if cfg.MaxHosts < 0 {
@@ -203,7 +204,7 @@ func (t *Transport) tellStart(r *route, req *http.Request, at time.Duration) {
 	ctx := req.Context()
 	e := Event{Kind: EventStart, Policy: r.policy.name, Host: r.name, Attempt: AttemptFrom(ctx)}
 	for i, b := range r.budgets {
-		t.took(ctx, &e, r.policy.rules[i].name, "", 1, r.site.line.Left(b))
+		t.took(ctx, &e, r.policy.rules[i].name, keyRef{}, 1, r.site.line.Left(b))
 	}
 	t.observe(ctx, e)
 	told = true
@@ -211,7 +212,7 @@ func (t *Transport) tellStart(r *route, req *http.Request, at time.Duration) {
 
 // took notes in e, an EventStart, what the request took under one more rule. Of
 // the rule with the fewest units left e tells; it tells of the others here.
-func (t *Transport) took(ctx context.Context, e *Event, rule, key string, cost, left int64) {
+func (t *Transport) took(ctx context.Context, e *Event, rule string, key keyRef, cost, left int64) {
 	digest := t.digestOf(key)
 	tightest := e.Rule == "" || left < e.Remaining
 	if e.Rule != "" {

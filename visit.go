@@ -87,7 +87,7 @@ func (l *list[T]) clear() { l.n, l.more = 0, nil }
 // A claim is one rule's part in a request.
 type claim struct {
 	rule   *rule
-	key    string // empty where the rule has none
+	key    keyRef // of none where the rule has none
 	cost   int64
 	budget *line.Budget // nil until opened
 }
@@ -104,9 +104,11 @@ func (v *visit) match(call Call) *KeyError {
 		c := claim{rule: r, cost: 1}
 		var err error
 		if r.key != nil {
-			if c.key, err = r.key(v.req); err == nil && c.key == "" {
+			var key string
+			if key, err = r.key(v.req); err == nil && key == "" {
 				err = errEmptyKey
 			}
+			c.key = refTo(key)
 			v.identify(r, c.key)
 		}
 		switch {
