@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/fault"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
 
 // result returns what the end of a request means for the breaker. signal is what
-// listening has read.
-func (p *policy) result(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal) breaker.Result {
+// listening has read, and body what has followed the request's.
+func (p *policy) result(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal, body *fault.Body) breaker.Result {
 	if p.Classify == nil && err == nil && resp.StatusCode < 400 && !signal.Throttled {
 		return breaker.Result{Outcome: breaker.Success} // nearly all
 	}
@@ -25,7 +26,7 @@ func (p *policy) result(req *http.Request, resp *http.Response, err error, signa
 	if p.Classify != nil {
 		r.Outcome = p.Classify(req, resp, err)
 	} else {
-		r.Outcome = classify(req.Context(), resp, err, signal)
+		r.Outcome = classify(req, resp, err, signal, body)
 	}
 	if r.Outcome == breaker.Failure {
 		if r.Err = err; err == nil {
@@ -43,15 +44,15 @@ func (p *policy) unread(resp *http.Response, signal *retryafter.Signal) bool {
 	return !p.listens || !signal.HasRetryAfter && resp.Header["Retry-After"] != nil
 }
 
-// classify is the table in the documentation of Policy.Classify. ctx is that of
-// the caller.
-func classify(ctx context.Context, resp *http.Response, err error, signal *retryafter.Signal) breaker.Outcome {
+// classify is the table in the documentation of Policy.Classify. req is the
+// caller's.
+func classify(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal, body *fault.Body) breaker.Outcome {
 	switch {
 	case err == nil:
 		return classifyStatus(resp.StatusCode, signal)
 	case errors.As(err, new(*attemptTimeout)):
 		return breaker.Failure
-	case ctx.Err() != nil, errors.Is(err, context.Canceled), isRefusal(err):
+	case req.Context().Err() != nil, errors.Is(err, context.Canceled), isRefusal(err), body.Failed(), fault.OfCaller(req, err):
 		return breaker.Ignored
 	}
 	return breaker.Failure

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headway-go/headway/internal/attempt"
+	"github.com/headway-go/headway/internal/fault"
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/peek"
@@ -109,7 +111,7 @@ func (v *visit) label() string {
 // budgets at an instant, and p of its gate, if it has one. It listens to the
 // answer, and tells the breaker. What panics needs no place given back: p is of a
 // breaker that bounded nothing.
-func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass) (resp *http.Response, err error) {
+func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass, heard *attempt.Reading) (resp *http.Response, err error) {
 	flying, over, done := r.policy.listens, false, false
 	var kept *keptEvents
 	defer func() {
@@ -120,20 +122,22 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 		t.tellResponse(req.Context(), kept, r.gate)
 		over = done
 	}()
-	resp, err = oneOf(t.base.RoundTrip(req))
+	var body *fault.Body
+	resp, err = t.send(req, r.gate, &body)
 	var s retryafter.Signal
 	if flying && err == nil {
 		said, more := read(r.reader, resp, &s), needsBody(r.reader, resp)
 		if more || said && (s.Throttled || t.observer != nil || !r.learn(at, &s, &flying)) {
 			kept = r.hear(t, req, at, flying, resp, said, more, &s)
 		}
+		r.policy.leave(heard, resp, &s)
 	}
 	if flying {
 		flying = false
 		r.site.line.Arrived(r.budgets)
 	}
 	if r.gate != nil {
-		t.record(r, r.site, r.gate, &p, r.policy.result(req, resp, err, &s))
+		t.record(r, r.site, r.gate, &p, r.policy.result(req, resp, err, &s, body))
 	}
 	done = true
 	return resp, err
@@ -213,6 +217,13 @@ func endExhausted(s *retryafter.Signal) {
 // needsBody reports whether the body of a refusal may say more than its headers.
 func needsBody(reader *retryafter.Reader, resp *http.Response) bool {
 	return resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && reader.NeedsBody(resp.StatusCode, resp.Header)
+}
+
+// leave leaves in heard how a response was read, where a retry may ask for it.
+func (p *policy) leave(heard *attempt.Reading, resp *http.Response, s *retryafter.Signal) {
+	if heard != nil && resp.StatusCode >= 400 {
+		heard.Done, heard.Signal, heard.MaxPause = true, *s, p.MaxPause
+	}
 }
 
 // listen reads what an answer says into s, and obeys it.

@@ -99,11 +99,21 @@ type Policy struct {
 	//	context.Canceled from below              ignored
 	//	a refusal by a limiter or Transport      ignored
 	//	below, such as an *OpenError
+	//	a request that cannot be sent: a bad     ignored: it is the caller's fault
+	//	header, method, URL or length
+	//	the request's body fails, or is not as   ignored: it is the caller's fault
+	//	long as ContentLength says
 	//	any other error of the base transport:   failure
 	//	refused or reset connections, TLS, DNS,
-	//	its own timeouts
+	//	a host that does not exist, malformed
+	//	responses, proxies, its own timeouts
 	//	a panic, runtime.Goexit                  ignored
 	//	an error while the body is read          ignored: report it by Transport.Breaker
+	//
+	// The error of a body looks like any other. So where there is a Breaker the base
+	// transport is handed a shallow copy of a request with a body that can fail: one
+	// that is neither in memory nor can seek. What a file returns is known by its
+	// type, and what net/http says of a request that cannot be sent by its text.
 	//
 	// Which other answers throttle is read by Dialects; where these are None, from
 	// status and headers alone, in every dialect. A failure with a Retry-After

@@ -5,12 +5,28 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/headway-go/headway/internal/fault"
 )
 
-// send hands the request to the base transport.
+// send hands the request to the base transport. Where there is a breaker to tell,
+// body follows the body of the request; see fault.Watch for which.
+func (t *Transport) send(req *http.Request, g *gate, body **fault.Body) (*http.Response, error) {
+	sent := req
+	if g != nil {
+		sent, *body = fault.Watch(req)
+	}
+	resp, err := oneOf(t.base.RoundTrip(sent))
+	if resp != nil && resp.Request == sent {
+		resp.Request = req
+	}
+	return resp, err
+}
+
+// send is Transport.send, within AttemptTimeout.
 func (v *visit) send(ctx context.Context) (*http.Response, error) {
 	if v.policy.AttemptTimeout == 0 {
-		return oneOf(v.t.base.RoundTrip(v.req))
+		return v.t.send(v.req, v.gate, &v.body)
 	}
 	return v.attempt(ctx)
 }
@@ -27,7 +43,7 @@ func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
 		cancel(nil)
 	}
 	req := v.req.WithContext(ctx)
-	resp, err := oneOf(v.t.base.RoundTrip(req))
+	resp, err := v.t.send(req, v.gate, &v.body)
 	if !timer.Stop() {
 		cancel(late) // its function may not have come so far
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/internal/far"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
@@ -116,6 +117,19 @@ func Wrap(c *http.Client, limits ...limiter.Limit) (*http.Client, error) {
 // was sent or has taken anything, and its body is closed. One that AttemptTimeout
 // cuts was sent; its error is a bare net.Error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return t.roundTrip(req, nil)
+}
+
+func init() {
+	attempt.RoundTrip = func(t http.RoundTripper, req *http.Request, heard *attempt.Reading) (*http.Response, error) {
+		heard.Done = false
+		return t.(*Transport).roundTrip(req, heard)
+	}
+}
+
+// roundTrip is RoundTrip, and leaves in heard how the response was read, unless that
+// is nil.
+func (t *Transport) roundTrip(req *http.Request, heard *attempt.Reading) (*http.Response, error) {
 	ctx := req.Context()
 	with := carriedFrom(ctx)
 	if req.URL == nil || with.Bypass { // the base transport has an error for no URL
@@ -129,10 +143,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			if !r.policy.listens && r.gate == nil {
 				return oneOf(t.base.RoundTrip(req))
 			}
-			return t.sendStarted(r, req, at, pass)
+			return t.sendStarted(r, req, at, pass, heard)
 		}
 	}
-	v := visit{t: t, req: req, route: t.route(req.URL)}
+	v := visit{t: t, req: req, route: t.route(req.URL), heard: heard}
 	if v.policy == nil {
 		return t.base.RoundTrip(req)
 	}

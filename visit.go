@@ -11,6 +11,7 @@ import (
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/internal/awake"
+	"github.com/headway-go/headway/internal/fault"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/match"
 	"github.com/headway-go/headway/internal/respbody"
@@ -38,8 +39,10 @@ type visit struct {
 	keyed     int    // how many of these rules have keys
 	who       uint64 // as whom it listens: one of the two; zero: none
 
-	record *record     // nil: it is not traced
-	kept   *keptEvents // what tell has kept; nil: it reports at once
+	record *record          // nil: it is not traced
+	kept   *keptEvents      // what tell has kept; nil: it reports at once
+	heard  *attempt.Reading // where to leave how its response was read; nil: nowhere
+	body   *fault.Body      // what follows its body; nil: nothing
 
 	granted, sent, answered bool
 	heeded                  bool // its needs have what an answer brought
@@ -387,6 +390,7 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 	var s retryafter.Signal
 	if err == nil && v.policy.listens {
 		v.listen(ctx, resp, &s)
+		v.policy.leave(v.heard, resp, &s)
 	}
 	v.landed()
 	v.land(resp, err, &s)
@@ -408,7 +412,7 @@ func (v *visit) settle(ctx context.Context, call Call, resp *http.Response, err 
 // land tells the breaker how the request has ended.
 func (v *visit) land(resp *http.Response, err error, s *retryafter.Signal) {
 	if v.gate != nil {
-		v.t.record(&v.route, v.site, v.gate, &v.grant.Pass, v.policy.result(v.req, resp, err, s))
+		v.t.record(&v.route, v.site, v.gate, &v.grant.Pass, v.policy.result(v.req, resp, err, s, v.body))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/internal/awake"
+	"github.com/headway-go/headway/internal/fault"
 	"github.com/headway-go/headway/internal/peek"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
@@ -24,8 +25,10 @@ type call struct {
 	err  error
 	n    int // how many were sent before it
 
-	said  retryafter.Signal // what the server said with heard
-	heard *http.Response
+	body  *fault.Body     // what followed the body of that attempt; nil: nothing
+	heard attempt.Reading // how the Transport has read resp
+	came  outcome         // what that attempt has come to
+	own   bool            // and that it is so is not Config.Retry's decision
 
 	next *http.Request // the attempt that is due, without its body; nil: none
 	wait time.Duration // the time before it
@@ -34,7 +37,7 @@ type call struct {
 
 // run retries, and returns what comes of it.
 func (c *call) run() (*http.Response, error) {
-	if c.outcome() == final {
+	if c.judge(); c.came == final {
 		return c.resp, c.err
 	}
 	if err := c.loop(); err != nil && c.end == nil {
@@ -57,30 +60,66 @@ func (c *call) ended() *Error {
 // budget returns that of the host. It may be forgotten between two looks.
 func (c *call) budget() *budget { return c.t.budgets.of(c.req.URL) }
 
-func (c *call) outcome() outcome {
-	if c.err != nil {
-		return ofError(c.req.URL, c.err)
+// judge finds out what the last attempt has come to. It is called once for each.
+func (c *call) judge() {
+	if c.err == nil {
+		c.read()
+		c.came = ofResponse(c.resp, &c.heard.Signal)
+	} else {
+		c.came = ofError(c.req, c.err, c.body)
 	}
-	s := c.signal()
-	return ofResponse(c.resp, &s)
+	c.own = true
+	if c.t.config.Retry == nil || c.err == nil && answeredHere(c.resp) || c.err != nil && refusedHere(c.err) {
+		return
+	}
+	switch c.decision() {
+	case Yes:
+		c.own, c.came = c.came == refused, refused
+	case No:
+		c.own, c.came = c.came == final, final
+	}
 }
 
-// signal returns what the server said with its last response: of a 429 in the
-// first bytes of its body too, where only they may tell.
-func (c *call) signal() retryafter.Signal {
-	if c.resp == nil {
-		return retryafter.Signal{}
+// decision asks Config.Retry. If that panics, nobody else can close the response.
+func (c *call) decision() Decision {
+	over := false
+	defer func() {
+		if !over && c.resp != nil && c.resp.Body != nil {
+			c.resp.Body.Close()
+		}
+	}()
+	d := c.t.config.Retry(c.req, c.resp, c.err)
+	over = true
+	return d
+}
+
+// read reads the last response, where the Transport has not: of a 429 in the first
+// bytes of its body too, where only they may tell.
+func (c *call) read() {
+	if c.heard.Done || c.resp.StatusCode < 400 || answeredHere(c.resp) {
+		return
 	}
-	if c.heard != c.resp {
-		r := retryafter.NewReader(nil, c.req.URL.Host)
-		c.heard, c.said = c.resp, r.Read(c.resp.StatusCode, c.resp.Header, time.Now())
-		if c.resp.StatusCode == http.StatusTooManyRequests && c.resp.Body != nil && c.resp.Body != http.NoBody && !answeredHere(c.resp) && r.NeedsBody(c.resp.StatusCode, c.resp.Header) {
-			if s, told := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.resp), time.Now()); told {
-				c.said = s
-			}
+	r := retryafter.NewReader(nil, c.req.URL.Host)
+	s := &c.heard.Signal
+	*s = r.Read(c.resp.StatusCode, c.resp.Header, time.Now())
+	if c.resp.StatusCode == http.StatusTooManyRequests && c.resp.Body != nil && c.resp.Body != http.NoBody && r.NeedsBody(c.resp.StatusCode, c.resp.Header) {
+		if told, ok := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.resp), time.Now()); ok {
+			*s = told
 		}
 	}
-	return c.said
+}
+
+// asked returns how long the server asked to stay away, as far as the Transport's
+// policy believes it.
+func (c *call) asked() (time.Duration, bool) {
+	if c.resp == nil || c.resp.StatusCode < 400 {
+		return 0, false
+	}
+	d, ok := c.heard.Signal.Wait()
+	if c.heard.Done && c.heard.MaxPause > 0 {
+		d = min(d, c.heard.MaxPause)
+	}
+	return d, ok
 }
 
 // decide reports whether another attempt is due, and prepares it. Everything
@@ -90,15 +129,14 @@ func (c *call) decide() bool {
 	if c.end != nil {
 		return false
 	}
-	o := c.outcome()
-	if o == final {
-		if c.n > 0 && c.err == nil && !answeredHere(c.resp) {
+	if c.came == final {
+		if c.own && c.n > 0 && c.err == nil && !answeredHere(c.resp) {
 			c.budget().succeeded(c.t.budgets)
 		}
 		return false
 	}
 	if c.req.Context().Err() != nil || retriedOutside(c.req) ||
-		!rewindable(c.req) || o == unknown && !repeatable(c.req) {
+		!rewindable(c.req) || c.came == unknown && !repeatable(c.req) {
 		return false
 	}
 	now := time.Now()
@@ -144,13 +182,13 @@ func (c *call) plan(now time.Time, delay time.Duration) bool {
 	var floor time.Duration
 	// A server's time is waited for in line where the Transport knows of it, else
 	// here, within the same wait budget.
-	if s := c.signal(); s.HasRetryAfter {
+	if asked, ok := c.asked(); ok {
 		switch {
-		case s.RetryAfter > longestPause:
+		case asked > longestPause:
 			return false
-		case s.RetryAfter > delay+sinceAnswer, s.RetryAfter > delay && !c.paused():
-			floor = s.RetryAfter
-		case s.RetryAfter > 0:
+		case asked > delay+sinceAnswer, asked > delay && !c.paused():
+			floor = asked
+		case asked > 0:
 			jitter = 0
 		}
 	}
@@ -233,14 +271,16 @@ func (c *call) send() {
 		}
 		req.Body = body
 	}
-	resp, err := c.t.next.RoundTrip(req)
+	c.heard.Done = false
+	resp, body, err := c.t.send(req, &c.heard)
 	if err != nil && (refusedHere(err) || c.req.Context().Err() != nil) {
 		c.end = err
 		return
 	}
-	c.resp, c.err = resp, err
+	c.resp, c.err, c.body = resp, err, body
 	c.n++
 	if resp != nil && resp.Request == req {
 		resp.Request = c.req
 	}
+	c.judge()
 }

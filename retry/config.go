@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"time"
 )
 
@@ -23,11 +24,33 @@ type Config struct {
 	MinBackoff, MaxBackoff time.Duration
 	// Budget bounds the retries to each host, of all requests together.
 	Budget Budget
+	// Retry decides whether an attempt is worth another one, in the place of the
+	// package's rules. It sees each attempt that was sent, with its response or its
+	// error, successes too; what was refused on this side it does not see. Yes may
+	// also repeat what a request has done: it is the word of the caller that this is
+	// right. All that bounds retries holds: MaxRetries, MaxElapsed, Budget, the
+	// context, the Transport's wait budget, and that a body must come again from
+	// GetBody. Retry runs without locks, in many goroutines at once; it must not
+	// change the response, or read or close its body. If it panics, the response is
+	// closed, and the panic is the caller's. Nil means Default for all.
+	Retry func(*http.Request, *http.Response, error) Decision
 	// MaxHosts bounds how many hosts have a budget of their own. One is forgotten
 	// only when its budget has at least what a new one has. When none can be, new
 	// hosts share one. Zero means 100,000.
 	MaxHosts int
 }
+
+// A Decision is what Config.Retry says of an attempt. The zero Decision is Default.
+type Decision uint8
+
+const (
+	// Default leaves it to the package's rules.
+	Default Decision = iota
+	// Yes sends the request again.
+	Yes
+	// No makes the response or the error the last.
+	No
+)
 
 // A Budget is the room that a host has for retries. A retry costs 1 when it is
 // decided on, sent or not. Where there is no 1 left the request is not retried:

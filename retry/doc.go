@@ -10,8 +10,10 @@
 // # What is sent again
 //
 // A request that the server has not worked on is sent again whatever its method:
-// one answered with 429, or with another 4xx that package retryafter knows for a
-// throttle, and one whose connection was refused or could not be dialed. A
+// one answered with 429 or 529, or with another 4xx that the Transport has read as a
+// throttle, and one whose connection was refused or could not be dialed. So is one
+// whose response says x-should-retry: true, or Stripe-Should-Retry: true, whatever
+// its status: the server vouches for it. A
 // request whose effect is unknown is sent again only where doing it twice is
 // doing it once: after any other transport error, a 5xx but 501 and 505, 408 and
 // 425, if its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, if it has the
@@ -21,9 +23,24 @@
 // Nothing is sent again that was refused on this side (a *headway.ThrottledError,
 // an *headway.OpenError or a *headway.KeyError, or the local answer of
 // headway.AnswerResponse), whose context has ended, whose certificate is not to be
-// trusted, or of which the server said x-should-retry: false or, in the first
-// bytes of a 429's body, that it must be paid for. A redirect is a request of its
-// own and no attempt.
+// trusted, whose host's name does not exist, or of which the server said
+// x-should-retry: false or, in the first bytes of a 429's body, that it must be paid
+// for. Neither is what failed by the caller's fault: a request that cannot be sent,
+// such as one with an invalid header, or whose body fails or is not as long as it
+// says. A redirect is a request of its own and no attempt.
+//
+// Config.Retry decides otherwise.
+//
+// # One reading
+//
+// Each response is read once, by the Transport, in the dialects of its policy, and
+// retry goes by that. So a refusal that makes the Transport pause is retried, and one
+// that is retried has made it pause, but for these: what the server says not to
+// retry, or must be paid for, is not; after a Retry-After of zero, or for one object
+// that was busy, only the request itself comes back; and a time of more than a day is
+// not waited for. A 503 that throttles is retried as any 5xx. Where the Transport has
+// read nothing, since the request had no policy or passed it by, or its Dialects are
+// None, retry reads in all dialects what holds for the request alone.
 //
 // # When
 //

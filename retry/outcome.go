@@ -6,10 +6,10 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/url"
 	"syscall"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/internal/fault"
 	"github.com/headway-go/headway/retryafter"
 )
 
@@ -25,16 +25,25 @@ const (
 	unknown
 )
 
-// ofError returns the outcome of an attempt that ended in err.
-func ofError(u *url.URL, err error) outcome {
-	var dial *net.OpError
+// ofError returns the outcome of an attempt that ended in err, and whose body was
+// followed by body.
+func ofError(req *http.Request, err error, body *fault.Body) outcome {
+	u := req.URL
+	var (
+		dial *net.OpError
+		name *net.DNSError
+	)
 	switch {
 	case refusedHere(err):
 		return final
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		// Most likely nobody can send this. net/http has no type for that error.
 		return final
+	case body.Failed(), fault.OfCaller(req, err):
+		return final
 	case isCertError(err):
+		return final
+	case errors.As(err, &name) && name.IsNotFound && !name.IsTemporary && !name.IsTimeout:
 		return final
 	case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &dial) && dial.Op == "dial":
 		return refused
@@ -47,11 +56,16 @@ func ofError(u *url.URL, err error) outcome {
 const statusOverloaded = 529
 
 // ofResponse returns the outcome of an attempt that was answered so.
+//
+// A 503 that throttles remains unknown: what sends it may have begun to work on the
+// request before it ran into a limit of its own.
 func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
 	code := resp.StatusCode
 	switch {
 	case code < 400 || s.NoRetry || answeredHere(resp):
 		return final
+	case s.ShouldRetry: // the server vouches for it
+		return refused
 	case code == http.StatusTooManyRequests, code == statusOverloaded, s.Throttled && code < 500:
 		return refused
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly:

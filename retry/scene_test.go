@@ -48,13 +48,22 @@ func play(t *testing.T, policy headway.Policy, cfg retry.Config, f func(s *scene
 // playListening is play over a Transport that does.
 func playListening(t *testing.T, policy headway.Policy, cfg retry.Config, f func(s *scene)) {
 	t.Helper()
+	playConfig(t, headway.Config{Policies: []headway.Policy{policy}}, cfg, f)
+}
+
+// playConfig is playListening over a Transport of any kind. A policy without hosts
+// is for all.
+func playConfig(t *testing.T, transport headway.Config, cfg retry.Config, f func(s *scene)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{T: t, begin: time.Now()}
-		if policy.Hosts == nil {
-			policy.Hosts = []string{"*"}
+		for i := range transport.Policies {
+			if p := &transport.Policies[i]; p.Hosts == nil {
+				p.Hosts = []string{"*"}
+			}
 		}
 		var err error
-		if s.next, err = headway.NewTransport(roundTripper(s.serve), headway.Config{Policies: []headway.Policy{policy}}); err != nil {
+		if s.next, err = headway.NewTransport(roundTripper(s.serve), transport); err != nil {
 			t.Fatal(err)
 		}
 		if s.Transport, err = retry.New(s.next, cfg); err != nil {

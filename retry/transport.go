@@ -4,11 +4,14 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/internal/attempt"
+	"github.com/headway-go/headway/internal/fault"
 )
 
 // A Transport is an http.RoundTripper that sends requests through a
@@ -60,22 +63,43 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.config.MaxElapsed > 0 {
 		began = time.Now()
 	}
-	resp, err := t.next.RoundTrip(req)
+	heard := readings.Get().(*attempt.Reading)
+	resp, body, err := t.send(req, heard)
 	if err != nil && refusedHere(err) || err == nil && answeredHere(resp) {
+		readings.Put(heard)
 		return resp, err
 	}
 	if headway.AttemptFrom(req.Context()) == 0 {
 		t.budgets.of(req.URL).first()
 	}
-	if err == nil && resp.StatusCode < 400 {
+	if err == nil && resp.StatusCode < 400 && t.config.Retry == nil {
+		readings.Put(heard)
 		return resp, nil
 	}
-	c := call{t: t, req: req, resp: resp, err: err}
+	c := call{t: t, req: req, resp: resp, err: err, body: body, heard: *heard}
+	readings.Put(heard)
 	c.allowance, _ = req.Context().Value(sharedKey{}).(*allowance)
 	if c.allowance == nil {
 		c.allowance = &allowance{began: began}
 	}
 	return c.run()
+}
+
+// readings are for what the Transport leaves, so that a call which succeeds at once
+// does not allocate one.
+var readings = sync.Pool{New: func() any { return new(attempt.Reading) }}
+
+// send sends one attempt, and follows its body where that can fail and come again.
+func (t *Transport) send(req *http.Request, heard *attempt.Reading) (*http.Response, *fault.Body, error) {
+	sent, body := req, (*fault.Body)(nil)
+	if req.GetBody != nil { // else it is not retried anyway
+		sent, body = fault.Watch(req)
+	}
+	resp, err := attempt.RoundTrip(t.next, sent, heard)
+	if resp != nil && resp.Request == sent {
+		resp.Request = req
+	}
+	return resp, body, err
 }
 
 // CloseIdleConnections closes those of the headway.Transport. No budget is

@@ -122,8 +122,9 @@ func (r *reading) say(h *hit) {
 			r.sig.Throttled = true
 		}
 	case isShouldRetry:
-		if v, ok := r.one(h); ok && v == "false" {
-			r.sig.NoRetry = true
+		if v, ok := r.one(h); ok && r.status >= 400 {
+			r.sig.NoRetry = r.sig.NoRetry || v == "false"
+			r.sig.ShouldRetry = r.sig.ShouldRetry || v == "true"
 		}
 	}
 }

@@ -115,6 +115,7 @@ func (s *Signal) join(o *Signal, name string) {
 	s.Hint = max(s.Hint, o.Hint)
 	s.Throttled = s.Throttled || o.Throttled
 	s.NoRetry = s.NoRetry || o.NoRetry
+	s.ShouldRetry = s.ShouldRetry || o.ShouldRetry
 	if o.Malformed != "" {
 		s.malformed(o.Malformed)
 	}

@@ -202,7 +202,7 @@ func TestThrottled(t *testing.T) {
 	if s := retryafter.Read(429, head("x-should-retry", "false"), pi); !s.NoRetry || !s.Throttled {
 		t.Errorf("x-should-retry: %+v", s)
 	}
-	if s := retryafter.Read(429, head("Stripe-Should-Retry", "true"), pi); s.NoRetry {
+	if s := retryafter.Read(409, head("Stripe-Should-Retry", "true"), pi); s.NoRetry || !s.ShouldRetry || s.Throttled {
 		t.Errorf("Stripe-Should-Retry: %+v", s)
 	}
 }

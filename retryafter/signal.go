@@ -39,6 +39,9 @@ type Signal struct {
 	// NoRetry is true when the server said that a retry cannot succeed: a quota
 	// that must be paid for, or x-should-retry: false.
 	NoRetry bool
+	// ShouldRetry is true when the server said that the same request may be sent
+	// again, whatever the status: x-should-retry: true. NoRetry comes before it.
+	ShouldRetry bool
 	// Scope is whose pause RetryAfter is.
 	Scope Scope
 	// Dialect names the dialect that was read ("github"), "" when nothing was.

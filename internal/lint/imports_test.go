@@ -38,9 +38,10 @@ var rules = map[string]rule{
 	"store/redis":    {ours: []string{".", "limiter", "store", "internal/law"}, others: true, tests: []string{"headwaytest", "store/redis"}},
 	// It counts on its own, so that tests do not check the laws by themselves.
 	"headwaytest": {ours: []string{".", "limiter", "store"}},
-	// It sits outside of the root, which shares internal/attempt with it.
-	"retry":             {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/awake", "internal/hostname", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
-	"internal/attempt":  {},
+	// It sits outside of the root, which shares internal/attempt and internal/fault with it.
+	"retry":             {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/awake", "internal/fault", "internal/hostname", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
+	"internal/attempt":  {ours: []string{"retryafter"}},
+	"internal/fault":    {},
 	"internal/peek":     {},
 	"internal/hostname": {others: true, only: "golang.org/x/net/idna"},
 	"internal/match":    {},

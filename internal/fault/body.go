@@ -1,0 +1,167 @@
+package fault
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync/atomic"
+)
+
+// A Body follows the body of a request while it is sent.
+type Body struct {
+	req    http.Request // a shallow copy, with this body
+	get    func() (io.ReadCloser, error)
+	first  reader
+	failed atomic.Bool
+}
+
+// Watch returns the request to send in the place of req, and what follows its body.
+// The error of a body reaches the caller as it is, so that only its reader can tell
+// it from one of the connection. Where there is nothing to find out, the request is
+// req itself and the Body is nil, which has not failed: without a body, or with one
+// that is in memory and as long as the request says. One that can seek goes as it is
+// too: it is a file, for which the operating system has a faster way, and whose
+// errors OfCaller knows.
+func Watch(req *http.Request) (*http.Request, *Body) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, nil
+	}
+	if r, ok := readerOf(req.Body); ok {
+		return req, r.body // another Transport outside follows it already
+	}
+	if _, ok := req.Body.(io.Seeker); ok || inMemory(req) {
+		return req, nil
+	}
+	b := &Body{req: *req, get: req.GetBody}
+	b.first.body, b.first.inner = b, req.Body
+	b.req.Body = b.first.likeInner()
+	if b.get != nil {
+		b.req.GetBody = b.again
+	}
+	return &b.req, b
+}
+
+// Failed reports whether the body has returned an error, or was not as long as the
+// request says, before anybody closed it.
+func (b *Body) Failed() bool { return b != nil && b.failed.Load() }
+
+// again is the GetBody of the copy.
+func (b *Body) again() (io.ReadCloser, error) {
+	inner, err := b.get()
+	if err != nil {
+		b.failed.Store(true)
+		return nil, err
+	}
+	return (&reader{body: b, inner: inner}).likeInner(), nil
+}
+
+// What io.NopCloser returns has one of two types, each with the reader as its field.
+var nopClosers = [2]reflect.Type{
+	reflect.TypeOf(io.NopCloser(nil)),
+	reflect.TypeOf(io.NopCloser(new(bytes.Reader))),
+}
+
+// inMemory reports whether the body of req is one of those that http.NewRequest
+// knows, and as long as the request says. It does not allocate.
+func inMemory(req *http.Request) bool {
+	v := reflect.ValueOf(req.Body)
+	if t := v.Type(); t != nopClosers[0] && t != nopClosers[1] {
+		return false
+	}
+	var n int
+	switch r := v.Field(0).Interface().(type) {
+	case *bytes.Reader:
+		n = r.Len()
+	case *strings.Reader:
+		n = r.Len()
+	case *bytes.Buffer:
+		n = r.Len()
+	default:
+		return false
+	}
+	return req.ContentLength <= 0 || req.ContentLength == int64(n)
+}
+
+// A reader is a body that is followed.
+type reader struct {
+	body   *Body
+	inner  io.ReadCloser
+	read   int64
+	closed atomic.Bool
+}
+
+// readerOf returns the reader that a body is.
+func readerOf(body io.ReadCloser) (*reader, bool) {
+	switch b := body.(type) {
+	case *reader:
+		return b, true
+	case readerWriterTo:
+		return b.reader, true
+	}
+	return nil, false
+}
+
+// Read reads from the inner body.
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.inner.Read(p)
+	r.note(int64(n), err)
+	return n, err
+}
+
+// note takes in what the inner body has returned. After Close, which also the
+// transport calls when the connection fails, it says nothing.
+func (r *reader) note(n int64, err error) {
+	r.read += n
+	length := r.body.req.ContentLength
+	switch {
+	case r.closed.Load():
+	case err != nil && err != io.EOF,
+		length > 0 && r.read > length,
+		length > 0 && r.read < length && err == io.EOF:
+		r.body.failed.Store(true)
+	}
+}
+
+// Close closes the inner body.
+func (r *reader) Close() error {
+	r.closed.Store(true)
+	return r.inner.Close()
+}
+
+// likeInner returns r, as an io.WriterTo where the inner body is one.
+func (r *reader) likeInner() io.ReadCloser {
+	if _, ok := r.inner.(io.WriterTo); ok {
+		return readerWriterTo{r}
+	}
+	return r
+}
+
+type readerWriterTo struct{ *reader }
+
+// WriteTo writes the inner body out.
+func (r readerWriterTo) WriteTo(w io.Writer) (int64, error) {
+	out := &writer{Writer: w}
+	n, err := r.inner.(io.WriterTo).WriteTo(out)
+	switch {
+	case out.failed: // it is not the body that has
+	case err == nil:
+		r.note(n, io.EOF)
+	default:
+		r.note(n, err)
+	}
+	return n, err
+}
+
+// A writer remembers whether it has failed.
+type writer struct {
+	io.Writer
+	failed bool
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	w.failed = w.failed || err != nil || n < len(p)
+	return n, err
+}
