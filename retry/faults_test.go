@@ -91,10 +91,11 @@ func TestWhoseFaultItWas(t *testing.T) {
 			change: withBody(func() io.ReadCloser { return io.NopCloser(strings.NewReader("hello")) }, 9)},
 		"a body in memory that is long": {text: "http: ContentLength=3 with Body length 5", again: never, ignored: true, url: raw(silent),
 			change: withBody(func() io.ReadCloser { return io.NopCloser(bytes.NewReader([]byte("hello"))) }, 3)},
-		"a body that is short":     {text: "http: ContentLength=9 with Body length 5", again: never, ignored: true, change: withBody(stream("hello"), 9)},
-		"a body that is long":      {text: "http: ContentLength=3 with Body length 5", again: never, ignored: true, url: raw(silent), change: withBody(stream("hello"), 3)},
-		"a long body over HTTP/2":  {text: "http2: request body larger than specified content length", again: never, ignored: true, base: h2c, url: http2Server, change: withBody(stream("hello"), 3)},
-		"a short body over HTTP/2": {text: "stream error", again: never, ignored: true, base: h2c, url: http2Server, change: withBody(stream("hello"), 9)},
+		"a body that does not close": {text: errBody.Error(), again: never, ignored: true, url: raw(silent), change: withBody(unclosable, -1)},
+		"a body that is short":       {text: "http: ContentLength=9 with Body length 5", again: never, ignored: true, change: withBody(stream("hello"), 9)},
+		"a body that is long":        {text: "http: ContentLength=3 with Body length 5", again: never, ignored: true, url: raw(silent), change: withBody(stream("hello"), 3)},
+		"a long body over HTTP/2":    {text: "http2: request body larger than specified content length", again: never, ignored: true, base: h2c, url: http2Server, change: withBody(stream("hello"), 3)},
+		"a short body over HTTP/2":   {text: "stream error", again: never, ignored: true, base: h2c, url: http2Server, change: withBody(stream("hello"), 9)},
 		"a body that does not come again": {text: errBody.Error(), again: never, ignored: true, url: raw(func(c net.Conn, n int) {
 			r := bufio.NewReader(c)
 			if n == 0 {
@@ -485,6 +486,13 @@ func (iotestTimeout) Read([]byte) (int, error) {
 }
 
 func (iotestTimeout) Close() error { return nil }
+
+// unclosable is a body that comes whole, and fails when it is closed.
+func unclosable() io.ReadCloser { return failsToClose{strings.NewReader("hello")} }
+
+type failsToClose struct{ io.Reader }
+
+func (failsToClose) Close() error { return errBody }
 
 func directory() io.ReadCloser {
 	f, err := os.Open(".")

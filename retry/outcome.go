@@ -10,6 +10,7 @@ import (
 
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/internal/fault"
+	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
 
@@ -82,7 +83,8 @@ func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
 // was not sent, and to retry would be to argue. All kinds of them stand here, and
 // nowhere else in this package.
 func refusedHere(err error) bool {
-	return errors.Is(err, headway.ErrThrottled) || errors.Is(err, headway.ErrOpen) || errors.Is(err, headway.ErrKey)
+	return errors.Is(err, headway.ErrThrottled) || errors.Is(err, headway.ErrOpen) || errors.Is(err, headway.ErrKey) ||
+		errors.As(err, new(*limiter.Refusal)) // of a limiter below
 }
 
 // answeredHere reports whether resp is such a refusal, under

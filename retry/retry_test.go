@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -80,6 +81,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 		"another host's":          {err: x509.HostnameError{Certificate: new(x509.Certificate)}},
 		"an old certificate":      {err: x509.CertificateInvalidError{Cert: new(x509.Certificate)}},
 		"another throttle":        {err: &headway.ThrottledError{}},
+		"a limiter below":         {err: fmt.Errorf("below: %w", &limiter.Refusal{})},
 		"another key":             {err: &headway.KeyError{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func Watch(req *http.Request) (*http.Request, *Body) {
 }
 
 // Failed reports whether the body has returned an error, or was not as long as the
-// request says, before anybody closed it.
+// request says, before the transport gave it up.
 func (b *Body) Failed() bool { return b != nil && b.failed.Load() }
 
 // again is the GetBody of the copy.
@@ -89,6 +89,7 @@ type reader struct {
 	body   *Body
 	inner  io.ReadCloser
 	read   int64
+	ended  atomic.Bool // it has returned io.EOF
 	closed atomic.Bool
 }
 
@@ -121,13 +122,20 @@ func (r *reader) note(n int64, err error) {
 		length > 0 && r.read > length,
 		length > 0 && r.read < length && err == io.EOF:
 		r.body.failed.Store(true)
+	case err == io.EOF:
+		r.ended.Store(true)
 	}
 }
 
-// Close closes the inner body.
+// Close closes the inner body. An error is a failure of the body where all of it was
+// read: then net/http makes it the request's. Before that something else has failed.
 func (r *reader) Close() error {
-	r.closed.Store(true)
-	return r.inner.Close()
+	again := r.closed.Swap(true)
+	err := r.inner.Close()
+	if err != nil && !again && r.ended.Load() {
+		r.body.failed.Store(true)
+	}
+	return err
 }
 
 // likeInner returns r, as an io.WriterTo where the inner body is one.

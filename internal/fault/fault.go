@@ -47,7 +47,7 @@ var texts = []string{
 func OfCaller(req *http.Request, err error) bool {
 	var file *fs.PathError
 	return errors.Is(err, http.ErrBodyReadAfterClose) ||
-		errors.As(err, &file) && file.Op == "read" || // no connection has that; a body that is a file does
+		errors.As(err, &file) && (file.Op == "read" || file.Op == "close") || // no connection has that; a body that is a file does
 		says(err) || unwritable(req, err)
 }
 
