@@ -10,8 +10,8 @@
 // # What is sent again
 //
 // A request that the server has not worked on is sent again whatever its method:
-// one answered with 429 or 529, or with another 4xx that the Transport has read as a
-// throttle, and one whose connection was refused or could not be dialed. So is one
+// one answered with 429 or 529, or with another status but 503 that the Transport has
+// read as a throttle, and one whose connection was refused or could not be dialed. So is one
 // whose response says x-should-retry: true, or Stripe-Should-Retry: true, whatever
 // its status: the server vouches for it. A
 // request whose effect is unknown is sent again only where doing it twice is

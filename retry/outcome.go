@@ -59,7 +59,8 @@ const statusOverloaded = 529
 // ofResponse returns the outcome of an attempt that was answered so.
 //
 // A 503 that throttles remains unknown: what sends it may have begun to work on the
-// request before it ran into a limit of its own.
+// request before it ran into a limit of its own. Any other status throttles only by
+// what its vendor documents.
 func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
 	code := resp.StatusCode
 	switch {
@@ -67,7 +68,7 @@ func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
 		return final
 	case s.ShouldRetry: // the server vouches for it
 		return refused
-	case code == http.StatusTooManyRequests, code == statusOverloaded, s.Throttled && code < 500:
+	case code == http.StatusTooManyRequests, code == statusOverloaded, s.Throttled && code != http.StatusServiceUnavailable:
 		return refused
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly:
 		return unknown
