@@ -74,6 +74,7 @@ var (
 		"HostileNumbers":                      TestHostileNumbersHoldNobodyPastItsBound,
 		"MaxWaitUnderALimitThatMoves":         TestMaxWaitUnderALimitThatMoves,
 		"WhatIsSaidOnceEnds":                  TestWhatIsSaidOnceEnds,
+		"RestartWithoutALimit":                TestRestartWithoutALimit,
 		"WhatIsSaidToOneIdentity":             TestWhatIsSaidToOneIdentityBindsNoOther,
 		"Overloaded":                          TestOverloaded,
 		"NoUsableTime":                        TestNoUsableTime,

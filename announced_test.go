@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -290,6 +292,128 @@ func TestWhatIsSaidToOneIdentityBindsNoOther(t *testing.T) {
 		s.sendAll(ask{}, "A", "B")
 		if s.wantStarts("A@0s B@50s"); s.Snapshot()[0].Learned[0].Rule != "requests" {
 			s.Errorf("learned: %+v", s.Snapshot()[0].Learned)
+		}
+	})
+}
+
+// Without a limit a restart begins with what succeeded in the second before the
+// refused request, and grows from its tenth second on until it bounds nothing: no
+// herd, neither at the end of the pause nor later. hivecommons/hive 4640 was refused
+// anew three times, each time by all who had waited for the end; KarpelesLab/teamclaude
+// 89 lets requests in one by one for 30 s.
+func TestRestartWithoutALimit(t *testing.T) {
+	at := func(first time.Duration, name string, n int, of func(i int) time.Duration) (want string) {
+		for i := range n {
+			want += fmt.Sprintf(" %s%d@%v", name, i, first+of(i))
+		}
+		return want
+	}
+	// Nothing has succeeded: one a second, then 2, 4, 8, …
+	play(t, limits(), func(s *scene) {
+		s.base.answer = inTurn(says(429, ""))
+		s.send("A", ask{})
+		s.sendAll(ask{}, names("B", 100)...)
+		want := "A@0s" + at(time.Second, "B", 100, func(i int) time.Duration {
+			if i <= 10 {
+				return time.Duration(i) * time.Second
+			}
+			rate, due := time.Duration(2), 10*time.Second
+			for left := i - 10; left > 0; left-- {
+				due += time.Second / rate
+				if due%time.Second == 0 {
+					rate *= 2
+				}
+			}
+			return due
+		})
+		s.wantStarts(want)
+		// What comes after the restart is not held.
+		s.until(time.Minute)
+		s.sendAll(ask{}, names("C", 20)...)
+		s.wantStarts(want + at(time.Minute, "C", 20, func(int) time.Duration { return 0 }))
+	})
+	// 100 callers made 1000 requests a second, one of which is refused.
+	play(t, limits(), func(s *scene) {
+		s.base.answer = func(req *http.Request) (*http.Response, error) {
+			if s := req.Header.Get("Name"); s == "caller7@5s" {
+				time.Sleep(150 * time.Millisecond)
+				return says(429, "", "Retry-After: 1")(req)
+			}
+			time.Sleep(100 * time.Millisecond)
+			return ok(req), nil
+		}
+		s.base.quiet = true
+		var starts []time.Duration
+		var mu sync.Mutex
+		for i := range 100 {
+			s.all.Go(func() {
+				for time.Since(s.base.epoch) < 40*time.Second {
+					name := fmt.Sprintf("caller%d@%v", i, time.Since(s.base.epoch))
+					resp, err := s.RoundTrip(ask{}.request(name))
+					if err != nil {
+						s.Error(err)
+						return
+					}
+					resp.Body.Close()
+					mu.Lock()
+					latency := 100 * time.Millisecond
+					if resp.StatusCode == 429 {
+						latency = 150 * time.Millisecond
+					}
+					starts = append(starts, time.Since(s.base.epoch)-latency)
+					mu.Unlock()
+				}
+			})
+		}
+		s.all.Wait()
+		slices.Sort(starts)
+		const end = 6150 * time.Millisecond
+		i, _ := slices.BinarySearch(starts, 5150*time.Millisecond)
+		after := starts[i:]
+		for k, at := range after[:100] {
+			if want := end + (time.Duration(k)*time.Second+998)/999; at != want {
+				s.Fatalf("number %d after the pause started at %v, want %v", k, at, want)
+			}
+		}
+		for k := 999; k < 9990; k++ { // no more than that in any second
+			if after[k]-after[k-999] < time.Second-1 {
+				s.Fatalf("%d starts from %v to %v", 1000, after[k-999], after[k])
+			}
+		}
+		for k := range after[1:] {
+			if after[k] == after[k+1] {
+				s.Fatalf("two starts at %v", after[k])
+			}
+		}
+	})
+	if openStore != nil {
+		return // where a process's own successes count, as far as they are known at the refusal
+	}
+	// Each successful response of those in flight with the refused one counts, in
+	// whatever order they come.
+	play(t, limits(), func(s *scene) {
+		s.base.answer = func(req *http.Request) (*http.Response, error) {
+			if time.Since(s.base.epoch) > 0 {
+				return ok(req), nil
+			}
+			if req.Header.Get("Name") == "A0" {
+				time.Sleep(100 * time.Millisecond)
+				return says(429, "", "Retry-After: 10")(req)
+			}
+			time.Sleep(time.Second)
+			return ok(req), nil
+		}
+		for _, name := range names("A", 50) {
+			go func() { s.RoundTrip(ask{}.request(name)) }()
+		}
+		s.until(time.Second)
+		s.sendAll(ask{}, names("B", 10)...)
+		s.all.Wait()
+		got := s.base.starts()[50:]
+		for i := range got {
+			if want := fmt.Sprintf("B%d@%v", i, 10100*time.Millisecond+(time.Duration(i)*time.Second+48)/49); got[i] != want {
+				s.Errorf("got %s, want %s", got[i], want)
+			}
 		}
 	})
 }

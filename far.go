@@ -302,6 +302,15 @@ func (v *visit) succeeded() {
 	}, false, false) // where the store is away the pauses grow on
 }
 
+// served tells the line that a request without limits has succeeded.
+func (v *visit) served() {
+	if v.far == nil {
+		v.site.line.Served(v.grant.At)
+		return
+	}
+	v.far.line.Served(store.Instant(v.grant.At))
+}
+
 // pauseFar is pause by way of the store.
 func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 	if p.For == 0 {
@@ -312,6 +321,9 @@ func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 	}}
 	for _, spec := range p.Limits {
 		op.Pause.Limits = append(op.Pause.Limits, limitOf(spec))
+	}
+	if len(p.Limits) == 0 {
+		op.Pause.Found = v.far.line.Found(op.Pause.Started)
 	}
 	if s.Scope != retryafter.ScopeHost && v.identity != 0 {
 		op.Ear, e.KeyDigest = v.ear(), v.label()

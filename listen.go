@@ -132,7 +132,11 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 		}
 		r.policy.leave(heard, resp, &s)
 	}
-	if flying {
+	switch {
+	case flying && len(r.budgets) == 0 && succeeded(resp, &s):
+		flying = false
+		r.site.line.ArrivedWell(at)
+	case flying:
 		flying = false
 		r.site.line.Arrived(r.budgets)
 	}
@@ -231,9 +235,20 @@ func (v *visit) listen(ctx context.Context, resp *http.Response, s *retryafter.S
 	if said, more := read(v.reader, resp, s), needsBody(v.reader, resp); said || more {
 		v.hear(ctx, resp, said, more, s)
 	}
-	if v.heeded && resp.StatusCode < 400 && !s.Throttled {
-		v.succeeded()
+	if succeeded(resp, s) {
+		if v.heeded {
+			v.succeeded()
+		}
+		if v.claims.n == 0 {
+			v.served()
+		}
 	}
+}
+
+// succeeded reports whether a response, which may be nil, is a success: what was
+// asked for, and no throttle.
+func succeeded(resp *http.Response, s *retryafter.Signal) bool {
+	return resp != nil && resp.StatusCode < 400 && !s.Throttled
 }
 
 // hear obeys what an answer says: it raises pauses, and lowers what is left. What

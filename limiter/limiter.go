@@ -156,7 +156,8 @@ func (l *Limiter) Spend(n int64) { l.line.Spend(n, *l.limits.Load()...) }
 // PauseUntil lets nobody start before t. Of several pauses the longest wins;
 // one that is over already changes nothing. When the pause ends, starts resume
 // gently: for 10 s the k-th (from 0) comes no earlier than t plus k intervals,
-// where the interval is the smallest Per/N of the limits, at most 1 s.
+// where the interval is the smallest Per/N of the limits, at most 1 s. Without
+// limits it is 1 s, and halves each second after that until it holds nothing up.
 //
 // How long the pause lasts is decided when PauseUntil is called: setting the wall
 // clock afterwards does not move it, and time that the machine is suspended counts,

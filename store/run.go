@@ -460,10 +460,12 @@ func (t *tx) pause(op *Op) time.Duration {
 		}
 		for i := range r.heard {
 			if c := r.heard[i].limit; c != nil {
-				specs = append(specs, c.Announced()...)
+				specs = append(specs, c.Announced(t.now)...)
 			}
 		}
-		h.pace.SetLimits(specs...)
+		if h.pace.SetLimits(specs...); h.pace.Unlimited() {
+			h.pace.Found(p.Found, -law.Never)
+		}
 	}
 	return length
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/awake"
+	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
@@ -107,7 +108,8 @@ type Line struct {
 	timer    *time.Timer
 	looked   bool // the last batch was a forecast
 	asides   map[string]*aside
-	relents  time.Time // when a gate no longer waits for those in flight; zero: none does
+	recent   law.Recent // the successes of requests without a limit
+	relents  time.Time  // when a gate no longer waits for those in flight; zero: none does
 }
 
 // A class is those in line with the same budgets and ears.
@@ -493,6 +495,21 @@ func (l *Line) Landed(g *Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.inAir, g)
+}
+
+// Served tells that a request without a limit, which started then, has succeeded.
+func (l *Line) Served(started store.Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recent.Add(started)
+}
+
+// Found returns how many such requests of this process, of those started in the
+// second that ends at an instant, have succeeded.
+func (l *Line) Found(before store.Instant) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.recent.Before(before)
 }
 
 // keep renews a strict grant's lease while it is in flight.

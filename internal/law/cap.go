@@ -251,9 +251,10 @@ func (c *Cap) Status(now Time) CapStatus {
 	return CapStatus{c.left, c.limit, c.end, time.Duration(c.window), c.told, c.drift, c.blind, c.keep}
 }
 
-// Announced returns the limit that the server has announced, if it has.
-func (c *Cap) Announced() []Spec {
-	if c.limit <= 0 || c.blind {
+// Announced returns the limit that the server has announced, if it has and that
+// holds at now.
+func (c *Cap) Announced(now Time) []Spec {
+	if c.limit <= 0 || c.blind || c.Over(now) {
 		return nil
 	}
 	return []Spec{{N: c.limit, Per: time.Duration(c.window)}}

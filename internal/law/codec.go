@@ -99,9 +99,16 @@ func Decode(b []byte, wall time.Time) (Spec, State, error) {
 // saturates is a sum of costs from which on it may have saturated.
 const saturates = Unlimited / 2
 
-// EncodePace appends p to b.
+// foundVersion is version for a Pace whose rate was found. Readers that would let all
+// go after 10 s do not know it.
+const foundVersion = 2
+
+// EncodePace appends p to b, without what Served counts.
 func EncodePace(b []byte, p *Pace) []byte {
 	e := encoder{append(b, version)}
+	if p.found {
+		e.b[len(b)] = foundVersion
+	}
 	e.ints(p.n, p.per, p.end, p.starts, p.raised, p.step)
 	return e.b
 }
@@ -109,9 +116,14 @@ func EncodePace(b []byte, p *Pace) []byte {
 // DecodePace reads what EncodePace has written.
 func DecodePace(b []byte) (*Pace, error) {
 	d := decoder{b: b}
-	d.version()
-	p := &Pace{rate: rate{n: d.int(), per: d.int()}, end: d.int(), starts: d.int(), raised: d.int(), step: d.int()}
-	if p.n <= 0 || p.per <= 0 {
+	found := len(b) > 0 && b[0] == foundVersion
+	if found {
+		d.b = b[1:]
+	} else {
+		d.version()
+	}
+	p := &Pace{rate: rate{n: d.int(), per: d.int()}, end: d.int(), starts: d.int(), raised: d.int(), step: d.int(), found: found, before: -Never}
+	if p.n <= 0 || p.per <= 0 || p.found && p.per != second {
 		d.fail()
 	}
 	return p, d.end()
@@ -149,7 +161,7 @@ func Until(st State, now Time) Time {
 		if st.step > 0 {
 			return max(now, addSat(st.end, memory))
 		}
-		return max(now, addSat(st.end, gentle))
+		return max(now, st.free())
 	}
 	return now
 }

@@ -90,9 +90,21 @@ func TestWrittenDownPause(t *testing.T) {
 	p := NewPace(Spec{N: 3, Per: time.Second})
 	p.Grow(5, 1, 7, 100)
 	p.Take(20, 1)
+	p.before = -Never
 	q, err := DecodePace(EncodePace(nil, p))
 	if err != nil || *q != *p {
 		t.Errorf("got %+v, %v; want %+v", q, err, p)
+	}
+	p.SetLimits()
+	p.Found(7, -Never)
+	p.served = 0
+	b := EncodePace(nil, p)
+	if q, err = DecodePace(b); err != nil || *q != *p {
+		t.Errorf("got %+v, %v; want %+v", q, err, p)
+	}
+	b[0]++
+	if _, err := DecodePace(b); err != ErrVersion {
+		t.Errorf("a newer version: got %v, want %v", err, ErrVersion)
 	}
 }
 

@@ -529,7 +529,7 @@ func TestPace(t *testing.T) {
 		t.Error("the gentle restart is not over after 10 s")
 	}
 	// More starts than fit into 10 s do not make it longer.
-	p = NewPace()
+	p = NewPace(Spec{N: 1, Per: time.Second})
 	p.Until(-1, 0)
 	if got := starts(p, 0, 20, 1); got[9] != 9*sec || got[10] != 10*sec || got[19] != 10*sec {
 		t.Errorf("got %d, want one per second until 10 s", got)
@@ -539,6 +539,83 @@ func TestPace(t *testing.T) {
 	p.Until(0, 100*sec)
 	if got, want := starts(p, 0, 3, 1), seconds(100, 101, 102); !slices.Equal(got, want) {
 		t.Errorf("got %d, want %d", got, want)
+	}
+}
+
+// TestPaceFound: without a limit the rate is what succeeded before. It holds for
+// 10 s, doubles each second from then on, and lets no two start at once.
+func TestPaceFound(t *testing.T) {
+	p := NewPace()
+	p.Until(-1, 0)
+	want := seconds(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10.5, 11, 11.25, 11.5, 11.75, 12, 12.125)
+	if got := starts(p, 0, len(want), 1); !slices.Equal(got, want) {
+		t.Errorf("got  %d\nwant %d", got, want)
+	}
+	p.Found(2, 0)
+	p.Until(0, 20*sec)
+	for _, c := range []struct {
+		now, started Time
+		want         int64
+	}{
+		{sec, -sec, 2}, {sec, 1, 2}, // too early, too late
+		{sec, 0, 3}, {sec, 1 - sec, 4},
+		{20 * sec, 0, 4}, // it has begun
+	} {
+		if p.Served(c.now, c.started); p.n != c.want {
+			t.Errorf("a success of one that started at %d makes it %d a second, want %d", c.started, p.n, c.want)
+		}
+	}
+	// What is not used is not saved.
+	if got, want := starts(p, 25*sec+1, 3, 1), []Time{25*sec + 1, 25*sec + sec/4, 25*sec + sec/2}; !slices.Equal(got, want) {
+		t.Errorf("got %d, want %d", got, want)
+	}
+	// A million doublings later nobody is held.
+	if at, _ := p.Earliest(0, 50*sec, 1); at != 50*sec || p.Recovered(50*sec-1) || !p.Recovered(50*sec) {
+		t.Error("the restart is not over after 30 s")
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		p := NewPace()
+		p.Found(rapid.OneOf(rapid.Int64Range(0, 2000), rapid.SampledFrom([]int64{MaxN, Never})).Draw(rt, "n"), 0)
+		p.Until(-1, rapid.Int64Range(0, 100).Draw(rt, "end"))
+		for range 200 {
+			from := p.end + rapid.Int64Range(0, 31*sec).Draw(rt, "from")
+			at, _ := p.Earliest(from, from, 1)
+			before := p.starts
+			p.Take(at, 1)
+			if at < p.free() && (p.starts <= before || p.slot(p.starts-1) > at || p.slot(p.starts) <= at && p.n < MaxN>>growth) {
+				rt.Fatalf("a start at %d is number %d, due at %d; the next at %d", at, p.starts-1, p.slot(p.starts-1), p.slot(p.starts))
+			}
+		}
+	})
+}
+
+// TestRecent: the successes of one second are counted one by one where they are few.
+func TestRecent(t *testing.T) {
+	var r Recent
+	for i := range int64(100) {
+		r.Add(i * sec / 10)
+		r.Add(i * sec / 10)
+	}
+	for _, c := range []struct{ at, want int64 }{{0, 2}, {sec - 1, 20}, {sec, 20}, {5 * sec, 20}, {10 * sec, 18}, {20 * sec, 0}, {-1, 0}} {
+		if got := r.Before(c.at); got != c.want {
+			t.Errorf("%d in the second before %v, want %d", got, time.Duration(c.at), c.want)
+		}
+	}
+	// What happened long ago takes no more room.
+	for i := range int64(1000) {
+		r.Add(100*sec + i*10*sec)
+	}
+	if len(r.ring) > 107 {
+		t.Errorf("%d are remembered of what is rare", len(r.ring))
+	}
+	// Of many only the latest are known, in slices.
+	for i := range int64(1_000_000) {
+		r.Add(100_000*sec + i*sec/100_000)
+	}
+	for _, c := range []struct{ at, least, most int64 }{{100_010*sec - 1, 99_000, 100_000}, {100_009*sec + sec/2, 45_000, 100_000}, {100_001 * sec, 90_000, 101_000}} {
+		if got := r.Before(c.at); got < c.least || got > c.most || len(r.ring) > mostRecent {
+			t.Errorf("%d in the second before %v, want %d to %d", got, time.Duration(c.at), c.least, c.most)
+		}
 	}
 }
 

@@ -1,19 +1,34 @@
 package law
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // gentle is for how long a pause's end lets requests through one by one.
 const gentle = int64(10 * time.Second)
 
+// growth is for how many seconds after that a rate doubles which no limit bounds
+// from then on. It has grown by a million at its end, so that nothing is released at
+// once.
+const growth = 20
+
 // Pace is a pause and the gentle restart after it: nothing before end; for 10 s
 // from then on, the k-th start comes no earlier than end + k intervals. It
 // counts starts, not units.
+//
+// Where no limit says what the rate may be, it is found: what succeeded before the
+// pause. Then the rate doubles with each second after the 10 s, and what was not
+// used is not saved: each start comes an interval after the last.
 type Pace struct {
 	rate
 	end    Time
 	starts int64
 	raised Time  // when it last became longer
 	step   int64 // the last length that Grow chose; zero after a success
+	found  bool  // no limit gave the rate
+	before Time  // the successes that count are those of requests started by then
+	served int64 // how many there were in the second before
 }
 
 // memory is for how long a step is remembered after the end of its pause.
@@ -27,14 +42,45 @@ func NewPace(limits ...Spec) *Pace {
 	return p
 }
 
-// SetLimits chooses the interval anew; the pause stays.
+// SetLimits chooses the interval anew; the pause stays. Without limits it is found:
+// 1 s until Found says more.
 func (p *Pace) SetLimits(limits ...Spec) {
-	p.rate = rate{n: 1, per: int64(time.Second)}
+	p.rate, p.found = slowest, true
 	for _, l := range limits {
-		if r := (rate{n: l.N, per: int64(l.Period())}); l.N > 0 && r.before(p.rate) {
+		if l.N <= 0 {
+			continue
+		}
+		p.found = false
+		if r := (rate{n: l.N, per: int64(l.Period())}); r.before(p.rate) {
 			p.rate = r
 		}
 	}
+	p.served, p.before = 0, -Never
+}
+
+// slowest is the least rate of a restart.
+var slowest = rate{n: 1, per: second}
+
+// Unlimited reports whether SetLimits was given none.
+func (p *Pace) Unlimited() bool { return p.found }
+
+// Found makes the rate n a second, one at least: so many succeeded of the requests
+// that were started in the second until before, at which the refused one was.
+func (p *Pace) Found(n int64, before Time) {
+	p.rate, p.found = rate{n: min(max(n, 1), MaxN), per: second}, true
+	p.served, p.before = n, before
+}
+
+// Served has one more request count that has succeeded, as long as nothing starts,
+// and reports whether the rate has grown by it.
+func (p *Pace) Served(now, started Time) bool {
+	if !p.found || now >= p.end || started > p.before || started <= p.before-second {
+		return false
+	}
+	p.served++
+	grows := p.served > p.n
+	p.n = min(max(p.n, p.served), MaxN)
+	return grows
 }
 
 // Until extends the pause to t, and reports whether that is later than before.
@@ -75,20 +121,60 @@ func (p *Pace) Succeeded(started Time) {
 // End returns when the pause ends, and whether it has not yet.
 func (p *Pace) End(now Time) (end Time, paused bool) { return p.end, now < p.end }
 
+// free returns when the restart is over.
+func (p *Pace) free() Time {
+	if p.found {
+		return addSat(p.end, gentle+growth*second)
+	}
+	return addSat(p.end, gentle)
+}
+
 func (p *Pace) Earliest(_, t Time, _ int64) (Time, bool) {
-	free := addSat(p.end, gentle)
+	free := p.free()
 	if t >= free {
 		return t, false
 	}
-	ns, frac := p.span(p.starts)
+	return max(t, min(free, p.slot(p.starts))), false
+}
+
+// slot returns when the k-th start may come.
+func (p *Pace) slot(k int64) Time {
+	ns, frac := p.span(k)
 	if frac > 0 {
 		ns = addSat(ns, 1)
 	}
-	return max(t, min(free, addSat(p.end, ns))), false
+	if !p.found || ns <= gentle {
+		return addSat(p.end, ns)
+	}
+	ns -= gentle
+	for j := range growth { // of that, each second takes twice as much as the one before
+		if room := second << (j + 1); ns > room {
+			ns -= room
+			continue
+		}
+		return addSat(p.end, gentle+int64(j)*second+(ns-1)>>(j+1)+1)
+	}
+	return Never
+}
+
+// passed returns the last start whose slot is not after t, which is in the restart
+// of a rate that was found.
+func (p *Pace) passed(t Time) int64 {
+	ns := t - p.end
+	if ns > gentle {
+		j, rest := (ns-gentle)/second, (ns-gentle)%second
+		ns = gentle + (2<<j-2)*second + rest<<(j+1)
+	}
+	hi, lo := bits.Mul64(uint64(ns), uint64(p.n))
+	k, _ := bits.Div64(hi, lo, uint64(p.per))
+	return int64(k)
 }
 
 func (p *Pace) Take(t Time, _ int64) bool {
-	if t >= p.end && t < addSat(p.end, gentle) {
+	if t >= p.end && t < p.free() {
+		if p.found {
+			p.starts = max(p.starts, p.passed(t))
+		}
 		p.starts++
 	}
 	return false
@@ -114,13 +200,14 @@ func (p *Pace) Recovered(now Time) bool {
 }
 
 // over reports whether the gentle restart has ended.
-func (p *Pace) over(now Time) bool { return now >= addSat(p.end, gentle) }
+func (p *Pace) over(now Time) bool { return now >= p.free() }
 
 func (p *Pace) history(Time) []Entry { return nil }
 
 func (p *Pace) simulate(Time) sim { return sim{kind: simPace, pace: *p} }
 
-// simulateAt is simulate with all of the plan up to t taken: all before i.
+// simulateAt is simulate with all of the plan up to t taken: all before i. The rate
+// is a limit's: else it matters when they start.
 func (p *Pace) simulateAt(now, t Time, plan *schedule) (s sim, i place) {
 	s, i = p.simulate(now), plan.find(after(t))
 	first := place{} // overdue, they start at now

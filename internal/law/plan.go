@@ -155,8 +155,10 @@ func (p *Plan) begin(st State, now, t Time, cost int64) (s sim, i place, from, s
 			return s, s.window.end, t, t, true
 		}
 	case *Pace:
-		s, i = st.simulateAt(now, t, &p.todo)
-		return s, i, t, t, true
+		if !st.found {
+			s, i = st.simulateAt(now, t, &p.todo)
+			return s, i, t, t, true
+		}
 	}
 	if p.mark != nil && p.mark.from <= t && now <= p.mark.from {
 		s, i = p.mark.restore(&p.todo)
@@ -181,7 +183,11 @@ func (p *Plan) Mark(st State, now, t Time) {
 		if !st.strict {
 			return
 		}
-	case *Pace, open:
+	case *Pace:
+		if !st.found {
+			return
+		}
+	case open:
 		return
 	}
 	s, i, t, _, _ := p.begin(st, now, t, 0)

@@ -104,7 +104,7 @@ func TestALongPlanIsPassedQuickly(t *testing.T) {
 	}
 	t.Run("pace", rapid.MakeCheck(func(rt *rapid.T) {
 		todo, list := drawSchedule(rt, gentle/100)
-		p := NewPace()
+		p := NewPace(Spec{N: 1, Per: 1e9})
 		p.Until(-1, rapid.Int64Range(0, 2*gentle).Draw(rt, "until"))
 		now := rapid.Int64Range(0, 3*gentle).Draw(rt, "now")
 		at := now + rapid.Int64Range(0, 2*gentle).Draw(rt, "later")

@@ -1,5 +1,7 @@
 package line
 
+import "time"
+
 // depart counts a request as granted and not answered; with n of -1 it takes
 // that back.
 func (l *Line) depart(needs []Need, who uint64, n int64) {
@@ -40,6 +42,14 @@ func (l *Line) Landed(g *Grant, needs []Need) {
 func (l *Line) Arrived(budgets []*Budget) {
 	l.mu.Lock()
 	l.count1(budgets, -1)
+	l.mu.Unlock()
+}
+
+// ArrivedWell is Arrived and Served, for a request without budgets.
+func (l *Line) ArrivedWell(started time.Duration) {
+	l.mu.Lock()
+	l.flying--
+	l.served(int64(started))
 	l.mu.Unlock()
 }
 

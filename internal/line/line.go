@@ -62,6 +62,8 @@ type extra struct {
 	listed      []Need
 
 	heard *hearing // nil before the first answer that counts
+
+	recent law.Recent // the successes of requests without a limit
 }
 
 // nothing is the extra of every line without one. Nobody writes to it.

@@ -11,7 +11,7 @@ type Pause struct {
 	Scope
 	Source  string
 	Status  int           // of the answer
-	Limits  []law.Spec    // under which those held restart gently
+	Limits  []law.Spec    // under which those held restart gently; none: as many as succeeded before
 	For     time.Duration // from now
 	Grow    bool          // nobody said how long: For, doubled each time, up to Most
 	Most    time.Duration
@@ -67,7 +67,9 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 	}
 	if length > 0 {
 		h.source = p.Source
-		pace.SetLimits(append(p.Limits, announced(e.list)...)...)
+		if pace.SetLimits(append(p.Limits, announced(e.list, now)...)...); pace.Unlimited() {
+			pace.Found(l.recent.Before(int64(p.Started)), int64(p.Started))
+		}
 		h.status = p.Status
 		p.raised, p.after = h.b, *pace
 		l.paused(h.b)
@@ -77,13 +79,40 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 }
 
 // announced returns the limits that a server has announced.
-func announced(list []held) (limits []law.Spec) {
+func announced(list []held, now law.Time) (limits []law.Spec) {
 	for i := range list {
 		if c, ok := list[i].b.state.(*law.Cap); ok {
-			limits = append(limits, c.Announced()...)
+			limits = append(limits, c.Announced(now)...)
 		}
 	}
 	return limits
+}
+
+// Served tells the line that a request without a limit, which started then, has
+// succeeded: a restart without limits goes as fast as those did.
+func (l *Line) Served(started time.Duration) {
+	l.mu.Lock()
+	l.served(int64(started))
+	l.mu.Unlock()
+}
+
+func (l *Line) served(started law.Time) {
+	l.more().recent.Add(started)
+	if l.heard == nil {
+		return
+	}
+	now := max(l.last, l.clock())
+	for i := range l.heard.host.list {
+		if b := l.heard.host.list[i].b; b.served(now, started) && l.waiting > 0 {
+			l.last = now
+			l.changed(now, false, b)
+		}
+	}
+}
+
+func (b *Budget) served(now, started law.Time) bool {
+	p, ok := b.state.(*law.Pace)
+	return ok && p.Served(now, started)
 }
 
 func satAdd(t law.Time, d time.Duration) law.Time {

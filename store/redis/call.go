@@ -242,6 +242,7 @@ func (e *encoder) op(op *store.Op) {
 			e.int(l.N)
 			e.span(specOf(l).Period())
 		}
+		e.int(p.Found)
 		e.text(p.Source)
 	case store.OpSuccess:
 		e.int(op.Taken)

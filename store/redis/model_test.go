@@ -101,7 +101,7 @@ func (m *model) op() store.Op {
 			op.Only = strconv.Itoa(m.IntN(len(m.in)))
 		}
 		op.Pause = &store.Pause{
-			For: m.some(2 * time.Second), Grow: m.IntN(2) == 0, Most: time.Minute, Started: m.before(), Limits: m.in[:m.IntN(len(m.in))], Source: "test",
+			For: m.some(2 * time.Second), Grow: m.IntN(2) == 0, Most: time.Minute, Started: m.before(), Limits: m.in[:m.IntN(len(m.in))], Found: m.Int64N(30), Source: "test",
 		}
 	case k < 19:
 		op.Kind, op.Ear = store.OpLearn, "ear"

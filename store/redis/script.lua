@@ -34,6 +34,7 @@ local USE = SECOND
 local CATCH_UP = 10000000
 local MOST_HEARD = 8
 local GENTLE = 10 * SECOND
+local GROWTH = 20
 local MEMORY = 600 * SECOND
 local LASTING = 60 * SECOND
 local SHORTEST = 1000000
@@ -927,24 +928,25 @@ makers.pace = function()
 	Pace.__index = Pace
 
 	function Pace.new()
-		return setmetatable({ n = 1, per = SECOND, stop = -NEVER, starts = 0, raised = -NEVER, step = 0 }, Pace)
+		return setmetatable({ n = 1, per = SECOND, stop = -NEVER, starts = 0, raised = -NEVER, step = 0, found = true }, Pace)
 	end
 
-	function Pace.load()
-		local p = { n = int(), per = int(), stop = time(), starts = int(), raised = time(), step = int() }
-		if p.n <= 0 or p.n > MAX_N or p.per <= 0 then
+	function Pace.load(version)
+		local p = { found = version == 2, n = int(), per = int(), stop = time(), starts = int(), raised = time(), step = int() }
+		if p.n <= 0 or p.n > MAX_N or p.per <= 0 or p.found and p.per ~= SECOND then
 			error(RAW)
 		end
 		return setmetatable(p, Pace)
 	end
 
 	function Pace:save()
-		return '\0\1' .. putInt(self.n) .. putInt(self.per) .. putTime(self.stop) .. putInt(self.starts) .. putTime(self.raised) .. putInt(self.step)
+		return (self.found and '\0\2' or '\0\1') .. putInt(self.n) .. putInt(self.per) .. putTime(self.stop) .. putInt(self.starts) .. putTime(self.raised) .. putInt(self.step)
 	end
 
 	function Pace:setLimits(list)
-		self.n, self.per = 1, SECOND
+		self.n, self.per, self.found = 1, SECOND, true
 		for _, l in ipairs(list) do
+			self.found = self.found and l.n <= 0
 			if l.n > 0 and muldiv(l.per, self.n, l.n) < self.per then
 				self.n, self.per = l.n, l.per
 			end
@@ -974,20 +976,52 @@ makers.pace = function()
 		return self.step
 	end
 
+	function Pace:free()
+		return self.stop + GENTLE + (self.found and GROWTH * SECOND or 0)
+	end
+
 	function Pace:earliest(_, t)
-		local free = self.stop + GENTLE
+		local free = self:free()
 		if t >= free then
 			return t, false
 		end
-		local ns, frac = span(self, self.starts)
+		return max(t, min(free, self:slot(self.starts))), false
+	end
+
+	function Pace:slot(k)
+		local ns, frac = span(self, k)
 		if frac > 0 then
 			ns = ns + 1
 		end
-		return max(t, min(free, self.stop + ns)), false
+		if not self.found or ns <= GENTLE then
+			return self.stop + ns
+		end
+		ns = ns - GENTLE
+		local room = 2 * SECOND
+		for j = 0, GROWTH - 1 do
+			if ns <= room then
+				return self.stop + GENTLE + j * SECOND + div(ns - 1, room / SECOND) + 1
+			end
+			ns, room = ns - room, 2 * room
+		end
+		return NEVER
+	end
+
+	function Pace:passed(t)
+		local ns = t - self.stop
+		if ns > GENTLE then
+			local rest = fmod(ns - GENTLE, SECOND)
+			local factor = 2 ^ ((ns - GENTLE - rest) / SECOND + 1)
+			ns = GENTLE + (factor - 2) * SECOND + rest * factor
+		end
+		return (muldiv(ns, self.n, self.per))
 	end
 
 	function Pace:take(t)
-		if t >= self.stop and t < self.stop + GENTLE then
+		if t >= self.stop and t < self:free() then
+			if self.found then
+				self.starts = max(self.starts, self:passed(t))
+			end
 			self.starts = self.starts + 1
 		end
 	end
@@ -1004,7 +1038,7 @@ makers.pace = function()
 		if self.step > 0 then
 			return self.stop + MEMORY
 		end
-		return self.stop + GENTLE
+		return self:free()
 	end
 
 	function Pace:recovered(now) return now >= self:ends() end
@@ -1225,11 +1259,11 @@ local function parse(r)
 		local h = { only = str(), source = str(), window = int() }
 		local stop = size()
 		stop = at + stop
-		local kind = byte()
-		if newer(byte()) then
+		local kind, version = byte(), byte()
+		if not (kind == 0 and version == 2) and newer(version) then
 			return true
 		elseif kind == 0 then
-			h.pace = law('pace').load()
+			h.pace = law('pace').load(version)
 			h.st = h.pace
 		else
 			h.cap = law('cap').load()
@@ -1718,6 +1752,9 @@ local function pause(op)
 			end
 		end
 		h.pace:setLimits(list)
+		if h.pace.found then
+			h.pace.n = min(max(op.found, 1), MAX_N)
+		end
 	end
 	return putInt(length)
 end
@@ -1801,7 +1838,7 @@ local kinds = {
 	{ pause, function()
 		return {
 			ear = size(), only = str(), length = int(), grow = bool(), most = int(), started = given(),
-			limits = list(function() return { n = int(), per = int() } end), source = str(),
+			limits = list(function() return { n = int(), per = int() } end), found = int(), source = str(),
 		}
 	end },
 	{ success, function() return { taken = given(), ears = list(size) } end },
