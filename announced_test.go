@@ -171,6 +171,16 @@ func TestMaxWaitUnderALimitThatMoves(t *testing.T) {
 				s.send("O", c.other)
 				wait := 3 * time.Second
 				p := s.send("W", ask{call: headway.Call{MaxWait: wait}})
+				quota, err := s.Quota("api.test", "1000/1s", "")
+				if err != nil {
+					s.Fatal(err)
+				}
+				s.all.Go(func() {
+					err := quota.Wait(headway.WithCall(context.Background(), headway.Call{MaxWait: wait}), 1)
+					if at := time.Since(s.base.epoch); err == nil || at > wait {
+						s.Errorf("Quota.Wait returned %v at %v, want a refusal by %v", err, at, wait)
+					}
+				})
 				s.until(wait)
 				if e, isThrottled := p.err.(*headway.ThrottledError); !p.done.Load() || !isThrottled || p.after > wait || e.Timeout() {
 					s.Errorf("after %v: %v, want it refused by then", p.after, p.err)

@@ -148,7 +148,7 @@ func (l *Line) collectTakes(b *batch, s *Setting) {
 	b.takes = l.admit(b.takes, s)
 	asked := map[*class]bool{}
 	for _, w := range b.takes {
-		w.asking = true
+		w.asking, w.asked = true, b.now
 		asked[w.class] = true
 		b.ops = append(b.ops, l.op(w, s))
 	}
@@ -413,26 +413,25 @@ func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 			l.refuse(b.forecast[j], other)
 			waiting.Remove(b.forecast[j].member)
 			w.member = waiting.Add(w.ask.Key, i)
-			l.admitted(w, now)
+			l.admitted(w)
 		case w.full:
-			l.admitted(w, now)
-		default:
-			l.limitWait(w, now)
+			l.admitted(w)
 		}
 	}
 }
 
 // admitted notes that there is a place for w after all.
-func (l *Line) admitted(w *waiter, now time.Time) {
+func (l *Line) admitted(w *waiter) {
 	w.full, w.told = false, true
 	l.joined++
-	l.limitWait(w, now)
+	l.limitWait(w)
 }
 
-// limitWait arms the timer that ends w's wait.
-func (l *Line) limitWait(w *waiter, now time.Time) {
-	if w.timer == nil && !w.by.IsZero() {
-		w.timer = time.AfterFunc(awake.Piece(w.by.Sub(now)), func() { l.expire(w) })
+// limitWait arms the timer that ends the wait of w, who has been told to wait.
+// Deadlines are the context's to end.
+func (l *Line) limitWait(w *waiter) {
+	if w.timer == nil && !w.by.IsZero() && !w.byDeadline {
+		w.timer = time.AfterFunc(awake.Piece(w.by.Sub(awake.Now())), func() { l.expire(w) })
 	}
 }
 
@@ -448,19 +447,27 @@ func newCrowd(all []*waiter) *line.Crowd[int] {
 	return c
 }
 
-// expire refuses w when its wait budget ends, if by then it has not started.
+// expire refuses w when its wait budget ends, if by then it has not started. If it is
+// due now the store decides, but it is not waited for.
 func (l *Line) expire(w *waiter) {
+	set, now := l.setting(), awake.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !w.inLine() {
-		return
-	}
-	if left := w.by.Sub(awake.Now()); left > 0 {
+	switch left := w.by.Sub(now); {
+	case !w.inLine():
+	case left > 0:
 		w.timer.Reset(awake.Piece(left))
-		return
+	case w.asking && w.asked.Before(now):
+		w.refusal, w.left = l.atLeast(w, &set, now), true // what it gets goes back
+		w.ready <- struct{}{}
+	case !w.asking && left < 0, !w.asking && !l.isDue(w.class):
+		l.refuse(w, l.atLeast(w, &set, now))
+		l.kick()
+	default:
+		l.overdue = append(l.overdue, w)
+		l.kick()
+		w.timer.Reset(1) // after all that happens at this instant
 	}
-	l.overdue = append(l.overdue, w) // after those who are due at this instant
-	l.kick()
 }
 
 // atLeast is the refusal of one whose wait has ended before anybody could say how

@@ -149,6 +149,7 @@ type waiter struct {
 	member     *line.Member[int] // while decide looks who makes way
 	full       bool              // there is no place for it to wait
 	asking     bool              // it is in the batch that is out
+	asked      time.Time         // since when
 	left       bool              // its context has ended meanwhile
 	timer      *time.Timer
 	grant      *Grant
@@ -314,6 +315,7 @@ func (l *Line) settle(s *Setting) {
 		} else {
 			w.told = true
 			l.joined++
+			l.limitWait(w)
 		}
 		if w.full || !w.by.IsZero() {
 			l.check = true
