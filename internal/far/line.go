@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/awake"
-	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
@@ -108,8 +107,8 @@ type Line struct {
 	timer    *time.Timer
 	looked   bool // the last batch was a forecast
 	asides   map[string]*aside
-	recent   law.Recent // the successes of requests without a limit
-	relents  time.Time  // when a gate no longer waits for those in flight; zero: none does
+	recent   line.Recent // the successes of requests without a limit
+	relents  time.Time   // when a gate no longer waits for those in flight; zero: none does
 }
 
 // A class is those in line with the same budgets and ears.

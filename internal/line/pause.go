@@ -88,6 +88,9 @@ func announced(list []held, now law.Time) (limits []law.Spec) {
 	return limits
 }
 
+// Recent is law.Recent, for lines whose budgets are in a store.
+type Recent = law.Recent
+
 // Served tells the line that a request without a limit, which started then, has
 // succeeded: a restart without limits goes as fast as those did.
 func (l *Line) Served(started time.Duration) {
