@@ -114,6 +114,7 @@ var (
 		"ARedirectLosesTheKey":                     TestARedirectLosesTheKey,
 		"OrHostIsAnIdentityOfItsOwn":               TestOrHostIsAnIdentityOfItsOwn,
 		"OrHostUnderASharedPolicy":                 TestOrHostUnderASharedPolicy,
+		"OneSecondaryLimitIsOneEvent":              TestOneSecondaryLimitIsOneEvent,
 		"ObserversDelayNobody":                     TestObserversDelayNobody,
 		"TraceAnswersWhy":                          TestTraceAnswersWhy,
 		"TraceKinds":                               TestTraceKinds,

@@ -8,6 +8,7 @@ import (
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/hostname"
+	"github.com/headway-go/headway/internal/show"
 )
 
 // A HostBreaker is the breaker of one host under its policy, to look at and to
@@ -88,12 +89,14 @@ func (h *HostBreaker) State() breaker.State {
 // opens the breaker. While it is open it stays so for retryAfter at least; zero
 // or less is no such time. err is the failure, for OpenError.Err.
 func (h *HostBreaker) Fail(err error, retryAfter time.Duration) {
+	err = show.Error(err)
 	h.do(func(b *breaker.Breaker) { b.Fail(err, retryAfter, awake.Now()) })
 }
 
 // Trip opens the breaker for as long as any other opening would, or for
 // retryAfter where that is longer. Those in line are told err, which may be nil.
 func (h *HostBreaker) Trip(err error, retryAfter time.Duration) {
+	err = show.Error(err)
 	h.do(func(b *breaker.Breaker) { b.Trip(err, retryAfter, awake.Now()) })
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/fault"
+	"github.com/headway-go/headway/internal/show"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -29,7 +30,7 @@ func (p *policy) result(req *http.Request, resp *http.Response, err error, signa
 		r.Outcome = classify(req, resp, err, signal, body)
 	}
 	if r.Outcome == breaker.Failure {
-		if r.Err = err; err == nil {
+		if r.Err = show.Error(err); err == nil { // others get it
 			r.Err = statusError(resp.StatusCode)
 		}
 		r.RetryAfter = min(signal.RetryAfter, p.maxPause())

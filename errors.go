@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headway-go/headway/internal/show"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -91,13 +92,17 @@ type OpenError struct {
 	// that the breaker is open, or, when there are probes, the time until one
 	// that is never heard of gives its place up.
 	RetryAfter time.Duration
-	// Err is the failure that opened the breaker; nil where none was given.
+	// Err is the failure that opened the breaker; nil where none was given. It is
+	// another request's, so that it is not the error itself: its text has no query
+	// and no user information of a URL, and at most 500 bytes; errors.As finds the
+	// network's own errors within it, such as a syscall.Errno or a net.Error, and
+	// errors.Is those that it is compared with, but no *url.Error.
 	Err error
 }
 
 // Error says which host is down, why, and when it may be probed.
 func (e *OpenError) Error() string {
-	s := fmt.Sprintf("headway: policy %q leaves %s alone: its breaker is open, try in %v", e.Policy, e.Host, e.RetryAfter)
+	s := fmt.Sprintf("headway: policy %q leaves %s alone: its breaker is open, try in %v", e.Policy, e.Host, show.Duration(e.RetryAfter))
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}

@@ -139,8 +139,8 @@ func (v *visit) enterFar(ctx context.Context, maxWait time.Duration, noSlot bool
 		if grant != nil && err == nil {
 			f.grant, v.granted, v.heeded = grant, true, grant.Heeded
 			v.grant.At, v.grant.Waited, v.grant.Slot, v.grant.Pass = time.Duration(grant.At), grant.Waited, grant.Slot, grant.Pass
-			v.handOver()
 		}
+		v.yield()
 		v.t.tellNews(ctx)
 		v.gate.tell()
 		switch {
@@ -208,8 +208,19 @@ func (v *visit) claimOf(need int) *claim {
 	return nil
 }
 
-// handOver lets those go on who started after v.
+// yield hands over if there is an observer, which is called with nothing held.
+func (v *visit) yield() {
+	if v.granted && v.t.observer != nil {
+		v.handOver()
+	}
+}
+
+// handOver lets those go on who started after v. The second time it does nothing.
 func (v *visit) handOver() {
+	if v.handed {
+		return
+	}
+	v.handed = true
 	if v.far != nil {
 		v.far.line.Sent(v.far.grant)
 		return

@@ -273,8 +273,8 @@ func (v *visit) hearRefusal(ctx context.Context, resp *http.Response, more bool,
 	if p.For > 0 && (timed || !more || v.far == nil) { // a store takes no pause back
 		e = v.pause(ctx, status, s, p)
 	}
-	if e.Pause > 0 && (timed || !more) {
-		v.tell(ctx, e)
+	if timed || !more {
+		v.tellPause(ctx, e, p)
 	}
 	if !more {
 		return
@@ -288,14 +288,28 @@ func (v *visit) hearRefusal(ctx context.Context, resp *http.Response, more bool,
 	case timed && q.For <= p.For: // a pause is not shortened
 		return
 	case !timed && e.Pause > 0 && q.For == p.For && s.Scope == scope: // the body adds nothing
-		v.tell(ctx, e)
+		v.tellPause(ctx, e, p)
 		return
 	}
 	if v.far != nil && e.Pause > 0 {
 		q.Grow = false
 	}
 	q.Over = p
-	if e = v.pause(ctx, status, s, q); e.Pause > 0 {
+	v.tellPause(ctx, v.pause(ctx, status, s, q), q)
+}
+
+// tellPause reports the pause that p has raised, if that matters.
+func (v *visit) tellPause(ctx context.Context, e Event, p *line.Pause) {
+	if e.Pause == 0 || v.t.observer == nil {
+		return
+	}
+	news := false
+	if v.far != nil {
+		news = v.far.line.IsNews(e.KeyDigest+"\n"+e.Rule, e.Pause)
+	} else {
+		news = v.site.line.IsNews(p)
+	}
+	if news {
 		v.tell(ctx, e)
 	}
 }

@@ -3,10 +3,18 @@ package headway
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/headway-go/headway/internal/merge"
+	"github.com/headway-go/headway/internal/show"
 	"github.com/headway-go/headway/limiter"
 )
+
+// mergeFor is how long refusals alike are counted before their number is logged.
+const mergeFor = 10 * time.Second
 
 // LogObserver returns an Observer that logs every event to l, or to
 // slog.Default() at the time where l is nil. Refusals, requests without a key,
@@ -15,16 +23,29 @@ import (
 // cancels after a wait of slow or longer, and a store that is back, are
 // slog.LevelInfo; and the rest is slog.LevelDebug. A slow of zero means 1 s. What
 // was decided without the store has away=true.
+//
+// Refusals, and requests without a key, that are Alike have one line within 10 s: the
+// first is logged at once, and those after it as one line with their count and what
+// the last of them says. That line comes with the first event of any kind after the
+// 10 s; the Observer has no timer and no goroutine, so that after the last event a
+// count may stay unsaid. When more than 32 different ones come within 10 s, by host
+// or key, the further ones are merged by policy, rule and reason alone.
 func LogObserver(l *slog.Logger, slow time.Duration) Observer {
 	if slow == 0 {
 		slow = time.Second
 	}
-	return &logger{l, slow}
+	return &logger{to: l, slow: slow}
 }
 
 type logger struct {
 	to   *slog.Logger // nil: slog.Default()
 	slow time.Duration
+
+	due atomic.Int64 // when counts are to be logged, as UnixNano; zero: there are none
+
+	mu sync.Mutex // guards following fields
+	// Entries count what their last line does not say; First is when that was.
+	each, coarse merge.Ring[Event]
 }
 
 func (l *logger) level(e *Event) slog.Level {
@@ -42,9 +63,85 @@ func (l *logger) Observe(ctx context.Context, e Event) {
 	if to == nil {
 		to = slog.Default()
 	}
-	if to.Enabled(ctx, level) { // what comes after it allocates
-		to.LogAttrs(ctx, level, "headway: "+e.Kind.String(), e.attrs()...)
+	if due := l.due.Load(); due != 0 && time.Now().UnixNano() >= due {
+		l.flush(to)
 	}
+	if !to.Enabled(ctx, level) { // what comes after it allocates
+		return
+	}
+	switch e.Kind {
+	case EventRefused, EventOpenRefused, EventNoKey:
+		e, first := l.first(e)
+		if first {
+			l.write(ctx, to, level, &e, 1)
+		}
+		return
+	}
+	l.write(ctx, to, level, &e, 1)
+}
+
+func (l *logger) write(ctx context.Context, to *slog.Logger, level slog.Level, e *Event, count int) {
+	list := e.attrs()
+	if count > 1 {
+		list = append(list, slog.Int("count", count))
+	}
+	to.LogAttrs(ctx, level, "headway: "+e.Kind.String(), list...)
+}
+
+// first reports whether e is the first of its kind within mergeFor, and how it is to
+// be logged. Else it is counted.
+func (l *logger) first(e Event) (Event, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	ring := &l.each
+	if o := ring.Oldest(); o != nil && now.Sub(o.First) < mergeFor && ring.Find(e, (*Event).Alike) == nil {
+		ring = &l.coarse
+		e.Host, e.KeyDigest, e.Status, e.Dialect = "", "", 0, ""
+	}
+	if entry := ring.Find(e, (*Event).Alike); entry != nil && now.Sub(entry.First) < mergeFor {
+		entry.Event, entry.Last = e, now
+		entry.Count++
+		if at := entry.First.Add(mergeFor).UnixNano(); l.due.Load() == 0 || at < l.due.Load() {
+			l.due.Store(at)
+		}
+		return e, false
+	}
+	entry := ring.Put(e, now, (*Event).Alike)
+	entry.First = now
+	return e, true
+}
+
+// flush logs the counts that are due. The lines belong to no request.
+func (l *logger) flush(to *slog.Logger) {
+	for _, h := range l.takeDue() {
+		ctx := context.Background()
+		if level := l.level(&h.Event); to.Enabled(ctx, level) {
+			l.write(ctx, to, level, &h.Event, h.Count)
+		}
+	}
+}
+
+func (l *logger) takeDue() (list []merge.Entry[Event]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, next := time.Now(), int64(0)
+	for _, ring := range []*merge.Ring[Event]{&l.each, &l.coarse} {
+		for h := range ring.All() {
+			at := h.First.Add(mergeFor)
+			switch {
+			case h.Count == 0:
+			case !at.After(now):
+				list = append(list, *h)
+				h.First, h.Count = now, 0
+			case next == 0 || at.UnixNano() < next:
+				next = at.UnixNano()
+			}
+		}
+	}
+	l.due.Store(next)
+	slices.Reverse(list)
+	return list
 }
 
 // attrs returns the fields of e that say something.
@@ -67,24 +164,24 @@ func (e *Event) attrs() []slog.Attr {
 		add(e.Rule != "", slog.Int64("remaining", e.Remaining))
 	case EventRefused:
 		list = append(list, slog.String("reason", e.Reason.String()))
-		add(e.RetryAfter != limiter.Never, slog.Duration("retry_after", e.RetryAfter))
+		add(e.RetryAfter != limiter.Never, slog.Duration("retry_after", show.Duration(e.RetryAfter)))
 		add(e.AtLeast, slog.Bool("at_least", true))
 	case EventOpenRefused:
-		list = append(list, slog.Duration("retry_after", e.RetryAfter))
+		list = append(list, slog.Duration("retry_after", show.Duration(e.RetryAfter)))
 	case EventPause:
-		list = append(list, slog.Duration("pause", e.Pause))
+		list = append(list, slog.Duration("pause", show.Duration(e.Pause)))
 	case EventLearned:
 		add(e.Limit > 0, slog.Int64("limit", e.Limit))
 		list = append(list, slog.Int64("remaining", e.Remaining))
-		add(e.Reset >= 0, slog.Duration("reset", e.Reset))
+		add(e.Reset >= 0, slog.Duration("reset", show.Duration(e.Reset)))
 		add(e.Drift != 0, slog.Int64("drift", e.Drift))
 	case EventMalformed:
 		list = append(list, slog.String("header", e.Header))
 	}
 	if e.Err != nil {
-		list = append(list, slog.String("error", e.Err.Error()))
+		list = append(list, slog.String("error", show.Text(e.Err.Error())))
 	}
-	add(e.Wait > 0, slog.Duration("wait", e.Wait))
+	add(e.Wait > 0, slog.Duration("wait", show.Duration(e.Wait)))
 	add(e.Away, slog.Bool("away", true))
 	add(e.Cut, slog.Bool("cut", true))
 	add(e.Status > 0, slog.Int("status", e.Status))

@@ -51,7 +51,8 @@ const (
 	// EventSpend: budget was used or given back outside the transport.
 	EventSpend
 	// EventPause: an answer asked us not to come back for a while, and that is
-	// longer than was known.
+	// longer than was known: by 1 s, and by 5 % of it, at least, since what was in
+	// flight together is refused within moments. The pause itself is exact.
 	EventPause
 	// EventLearned: an answer said what is left of a limit.
 	EventLearned
@@ -104,6 +105,14 @@ func (k EventKind) String() string {
 		return eventKinds[k]
 	}
 	return "unknown"
+}
+
+// Alike reports whether two events tell of the same to one who looks for the cause:
+// they differ in times, counts and attempts at most. LogObserver and package debug
+// merge refusals by it.
+func (e *Event) Alike(o *Event) bool {
+	return e.Kind == o.Kind && e.Reason == o.Reason && e.Rule == o.Rule && e.KeyDigest == o.KeyDigest &&
+		e.Host == o.Host && e.Policy == o.Policy && e.Status == o.Status && e.Dialect == o.Dialect && e.Away == o.Away
 }
 
 // An Event is one decision. Which fields are set depends on its kind.

@@ -124,6 +124,7 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	case refusal != nil:
 		return v.refused(ctx, refusal)
 	}
+	v.handOver()
 	v.tellStart(ctx)
 	v.sent = true
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/show"
 )
 
 // A Trace is the record of what became of the requests of one context, in the
@@ -44,7 +45,8 @@ type TracedRequest struct {
 	Away bool
 	// Status is the status of its answer, zero for none.
 	Status int
-	// Err is its error.
+	// Err is its error, as its caller got it. String and MarshalJSON show it without
+	// the queries and the user information of URLs.
 	Err error
 }
 
@@ -153,29 +155,29 @@ func (r TracedRequest) String() string {
 	case r.Wait == 0 && r.Started.IsZero():
 		b.WriteString("refused at once")
 	case r.Started.IsZero() && isEnd(r.Err):
-		fmt.Fprintf(&b, "gave up after %v", readable(r.Wait))
+		fmt.Fprintf(&b, "gave up after %v", show.Duration(r.Wait))
 	case r.Started.IsZero():
-		fmt.Fprintf(&b, "refused after %v", readable(r.Wait))
+		fmt.Fprintf(&b, "refused after %v", show.Duration(r.Wait))
 	case r.Wait == 0:
 		b.WriteString("started at once")
 	default:
-		fmt.Fprintf(&b, "waited %v", readable(r.Wait))
+		fmt.Fprintf(&b, "waited %v", show.Duration(r.Wait))
 	}
 	for i, c := range r.Causes {
 		sep := ", "
 		if i == 0 {
 			sep = ": "
 		}
-		fmt.Fprintf(&b, "%s%v %v", sep, readable(c.For), c)
+		fmt.Fprintf(&b, "%s%v %v", sep, show.Duration(c.For), c)
 	}
 	if r.Away {
 		b.WriteString("; decided without the store")
 	}
 	switch {
 	case r.Status > 0:
-		fmt.Fprintf(&b, "; answered %d after %v", r.Status, readable(r.Answered.Sub(r.Started)))
+		fmt.Fprintf(&b, "; answered %d after %v", r.Status, show.Duration(r.Answered.Sub(r.Started)))
 	case r.Err != nil:
-		fmt.Fprintf(&b, "; %v", r.Err)
+		fmt.Fprintf(&b, "; %s", show.Text(r.Err.Error()))
 	}
 	b.WriteByte('.')
 	return b.String()
@@ -183,14 +185,6 @@ func (r TracedRequest) String() string {
 
 // isEnd reports whether err is the end of a context.
 func isEnd(err error) bool { return err == context.Canceled || err == context.DeadlineExceeded }
-
-// readable rounds d to what a reader cares for.
-func readable(d time.Duration) time.Duration {
-	if d < 10*time.Millisecond {
-		return d.Round(time.Microsecond)
-	}
-	return d.Round(time.Millisecond)
-}
 
 // String says what the cause was, after a time: "behind 3 others of rule …".
 func (c Cause) String() string {
@@ -268,7 +262,7 @@ func (r TracedRequest) MarshalJSON() ([]byte, error) {
 		out.Causes = append(out.Causes, cause{c.Kind.String(), c.For.Seconds(), c.Rule, c.KeyDigest, c.Ahead, c.Status, c.Dialect})
 	}
 	if r.Err != nil {
-		out.Err = r.Err.Error()
+		out.Err = show.Text(r.Err.Error())
 	}
 	return json.Marshal(out)
 }

@@ -44,8 +44,8 @@ type visit struct {
 	heard  *attempt.Reading // where to leave how its response was read; nil: nowhere
 	body   *fault.Body      // what follows its body; nil: nothing
 
-	granted, sent, answered bool
-	heeded                  bool // its needs have what an answer brought
+	granted, handed, sent, answered bool
+	heeded                          bool // its needs have what an answer brought
 }
 
 // A list keeps its first few elements in place, so that a visit stays on the
@@ -216,6 +216,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 		return nil, ctx.Err()
 	}
 	v.tellStart(ctx)
+	v.handOver()
 	v.sent = true
 	v.record.started(v)
 	resp, err = v.send(ctx)
@@ -223,9 +224,10 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	return v.settle(ctx, call, resp, err)
 }
 
-// enter waits in line, and hands over to the next that starts at the same instant,
-// before any code of the user's runs: nothing is held when it returns. The error is
-// undecided where that is refused since the store does not decide.
+// enter waits in line. The error is undecided where that is refused since the
+// store does not decide. A request that starts has a turn until it hands over: where
+// there is an observer, before that is called; else as its last step before it is
+// sent, so that the base gets those due at one instant in their order.
 func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (*line.Refusal, error) {
 	if v.t.store == nil {
 		return v.enterNear(ctx, maxWait, noSlot)
@@ -271,9 +273,7 @@ func (v *visit) enterNear(ctx context.Context, maxWait time.Duration, noSlot boo
 		v.heeded = len(needs) > own
 		v.needs.set(needs)
 		v.grant, v.granted = grant, refusal == nil && err == nil
-		if v.granted {
-			v.handOver()
-		}
+		v.yield()
 		v.gate.tell()
 		if errors.Is(err, line.ErrRetired) {
 			continue

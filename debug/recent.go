@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/internal/merge"
 )
 
 // Recent is a headway.Observer that remembers the last refusals and pauses for
@@ -85,50 +86,20 @@ func (o *outage) hear(e *headway.Event, now time.Time) {
 	}
 }
 
-// A happening is events alike.
-type happening struct {
-	event       headway.Event // the last of them
-	first, last time.Time
-	count       int
-}
-
-// alike reports whether events tell of the same, to one who looks for the cause.
-func alike(a, b *headway.Event) bool {
-	return a.Kind == b.Kind && a.Reason == b.Reason && a.Rule == b.Rule && a.KeyDigest == b.KeyDigest &&
-		a.Host == b.Host && a.Policy == b.Policy && a.Status == b.Status && a.Dialect == b.Dialect && a.Away == b.Away
-}
-
-// A ring is the last happenings, in the order of their last event. It is short
-// enough to be searched from end to end.
-type ring struct {
-	list [32]happening
-	n    int
-}
+// A happening is events alike, and a ring the last of them.
+type (
+	happening = merge.Entry[headway.Event]
+	ring      struct{ merge.Ring[headway.Event] }
+)
 
 func (r *ring) add(e headway.Event, now time.Time) {
-	at := r.n - 1
-	for at >= 0 && !alike(&r.list[at].event, &e) {
-		at--
-	}
-	h := happening{first: now}
-	switch {
-	case at >= 0:
-		h = r.list[at]
-	case r.n < len(r.list):
-		at = r.n
-		r.n++
-	default:
-		at = 0 // the oldest makes room
-	}
-	copy(r.list[at:r.n], r.list[at+1:r.n])
-	h.event, h.last, h.count = e, now, h.count+1
-	r.list[r.n-1] = h
+	r.Put(e, now, (*headway.Event).Alike).Count++
 }
 
 func (r *ring) newest() []happening {
-	list := make([]happening, 0, r.n)
-	for i := r.n - 1; i >= 0; i-- {
-		list = append(list, r.list[i])
+	list := make([]happening, 0, merge.Size)
+	for h := range r.All() {
+		list = append(list, *h)
 	}
 	return list
 }

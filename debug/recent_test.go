@@ -35,7 +35,7 @@ func TestRecentFolds(t *testing.T) {
 		refusals, pauses := r.read()
 		check := func(h happening, host string, first, last time.Duration, count int, retryAfter time.Duration) {
 			t.Helper()
-			if h.event.Host != host || h.first.Sub(begin) != first || h.last.Sub(begin) != last || h.count != count || h.event.RetryAfter != retryAfter {
+			if h.Event.Host != host || h.First.Sub(begin) != first || h.Last.Sub(begin) != last || h.Count != count || h.Event.RetryAfter != retryAfter {
 				t.Errorf("got %+v", h)
 			}
 		}
@@ -60,11 +60,11 @@ func TestRecentIsBounded(t *testing.T) {
 		t.Fatalf("%d are kept, want 32", len(refusals))
 	}
 	for i, want := range []string{"80", "99", "98"} {
-		if got := refusals[i].event.Host; got != want {
+		if got := refusals[i].Event.Host; got != want {
 			t.Errorf("%d: got %s, want %s", i, got, want)
 		}
 	}
-	if got := refusals[31].event.Host; got != "68" {
+	if got := refusals[31].Event.Host; got != "68" {
 		t.Errorf("the oldest is %s, want 68", got)
 	}
 	base := headway.Event{Kind: headway.EventRefused}
@@ -72,7 +72,7 @@ func TestRecentIsBounded(t *testing.T) {
 		{Policy: "x"}, {Host: "x"}, {Rule: "x"}, {KeyDigest: "x"}, {Reason: limiter.ReasonPause}, {Status: 429}, {Dialect: "x"}, {Away: true},
 	} {
 		e.Kind = headway.EventRefused
-		if alike(&base, &e) {
+		if base.Alike(&e) {
 			t.Errorf("%+v is not told from %+v", e, base)
 		}
 	}
@@ -93,7 +93,7 @@ func TestRecentFromMany(t *testing.T) {
 	refusals, _ := r.read()
 	sum := 0
 	for _, h := range refusals {
-		sum += h.count
+		sum += h.Count
 	}
 	if len(refusals) != 20 || sum != 8000 {
 		t.Errorf("%d kinds, %d in all, want 20 and 8000", len(refusals), sum)

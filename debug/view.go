@@ -228,11 +228,11 @@ func newView(s sight, q string, forPage bool) view {
 		})
 	}
 	for _, r := range s.refusals {
-		if e := r.event; wanted(e.Policy, e.Host) {
+		if e := r.Event; wanted(e.Policy, e.Host) {
 			v.Refusals = append(v.Refusals, refusal{
 				Policy: e.Policy, Host: e.Host, Rule: e.Rule, Key: e.KeyDigest, Reason: reason(e),
-				RetryAfter: span(e.RetryAfter), AtLeast: e.AtLeast, Away: e.Away, Count: r.count,
-				First: span(s.at.Sub(r.first)), Last: span(s.at.Sub(r.last)),
+				RetryAfter: span(e.RetryAfter), AtLeast: e.AtLeast, Away: e.Away, Count: r.Count,
+				First: span(s.at.Sub(r.First)), Last: span(s.at.Sub(r.Last)),
 			})
 		}
 	}
@@ -302,9 +302,9 @@ func newPause(s headway.HostStatus, p headway.PauseStatus, all sight) pause {
 	for _, h := range all.pauses {
 		// A status without a host is of a policy whose hosts share all, or of those
 		// that share an overflow entry.
-		e := h.event
+		e := h.Event
 		if e.Policy == s.Policy && (e.Host == s.Host || s.Host == "") && e.Rule == p.Rule && e.KeyDigest == p.KeyDigest {
-			row.Status, row.From, row.Ago, row.Cut = e.Status, e.Host, span(all.at.Sub(h.last)), e.Cut
+			row.Status, row.From, row.Ago, row.Cut = e.Status, e.Host, span(all.at.Sub(h.Last)), e.Cut
 			break
 		}
 	}

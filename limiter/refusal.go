@@ -1,6 +1,10 @@
 package limiter
 
-import "time"
+import (
+	"time"
+
+	"github.com/headway-go/headway/internal/show"
+)
 
 // A Reason says what a refused request could not wait for.
 type Reason uint8
@@ -75,9 +79,9 @@ func (r *Refusal) Error() string {
 	case r.AtLeast && r.RetryAfter == 0:
 		s += ", and nobody can tell when it could start"
 	case r.AtLeast:
-		s += ", could start in " + r.RetryAfter.String() + " at the earliest"
+		s += ", could start in " + show.Duration(r.RetryAfter).String() + " at the earliest"
 	default:
-		s += ", could start in " + r.RetryAfter.String()
+		s += ", could start in " + show.Duration(r.RetryAfter).String()
 	}
 	if r.Err != nil {
 		s += ", after the caller's deadline"

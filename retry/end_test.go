@@ -192,7 +192,7 @@ func TestC6_BothNumbers(t *testing.T) {
 			return answer(200, nil), nil
 		}
 		_, err := s.get(s.Context())
-		if err == nil || !strings.Contains(err.Error(), "MaxElapsed 15m0s") || !strings.Contains(err.Error(), "could start in 29m59.99") {
+		if err == nil || !strings.Contains(err.Error(), "MaxElapsed 15m0s") || !strings.Contains(err.Error(), "could start in 30m0s") {
 			s.Errorf("got %v, want both numbers", err)
 		}
 		if te, ok := err.(*retry.Error); !ok || te.Timeout() || errors.Is(err, context.DeadlineExceeded) {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headway-go/headway/internal/show"
 	"github.com/headway-go/headway/store"
 )
 
@@ -215,6 +216,7 @@ func (c *Client) ask(ops []store.Op) (results []store.Result, err error) {
 		if p := recover(); p != nil {
 			results, err = nil, fmt.Errorf("the store has panicked: %v", p)
 		}
+		err = show.Error(err) // all who ask get it, and it may name a server with its password
 	}()
 	results, err = c.Store.Do(ctx, ops)
 	if err == nil && len(results) != len(ops) {

@@ -1,6 +1,7 @@
 package far
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -71,8 +72,7 @@ func (w *waiter) dueSince(now time.Time, gate bool) {
 }
 
 // Paused notes in the journals of those who hear ear, and need the budget only if
-// there is one, that they are paused from now on. What
-// is set aside goes back.
+// there is one, that they are paused from now on. What is set aside goes back.
 func (l *Line) Paused(ear, only string, p line.Span) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,4 +87,30 @@ func (l *Line) Paused(ear, only string, p line.Span) {
 		at := awake.Now().Sub(w.arrived)
 		j.Pauses = append(j.Pauses, line.Span{From: at, To: at + p.To, Source: p.Source, Status: p.Status})
 	}
+}
+
+// mostPauses bounds how many pauses are remembered for IsNews.
+const mostPauses = 1024
+
+// IsNews reports whether it is line.News that a pause lasts so long from now. Then it
+// counts as reported. The key is whose pause it is.
+func (l *Line) IsNews(key string, length time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := awake.Now()
+	told := l.pauses[key]
+	if !line.News(told.Sub(now), 0, length) {
+		return false
+	}
+	if len(l.pauses) >= mostPauses {
+		maps.DeleteFunc(l.pauses, func(_ string, end time.Time) bool { return !end.After(now) })
+		if len(l.pauses) >= mostPauses {
+			clear(l.pauses) // one that is reported once more does no harm
+		}
+	}
+	if l.pauses == nil {
+		l.pauses = map[string]time.Time{}
+	}
+	l.pauses[key] = now.Add(length)
+	return true
 }

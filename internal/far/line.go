@@ -91,7 +91,8 @@ type Line struct {
 	inAir    map[*Grant]bool // granted and not answered
 	budgets  map[string]bool // see Names
 	ears     map[string]bool
-	order    list.List // of *waiter, by arrival
+	pauses   map[string]time.Time // the ends that were last reported, by ear and budget
+	order    list.List            // of *waiter, by arrival
 	arrivals uint64
 	fresh    []*waiter // of order, those who have not been told to wait yet
 	classes  map[string]*class

@@ -32,6 +32,7 @@ type held struct {
 	source string     // which dialect said so
 	key    LearnedKey // of what is left
 	status int        // of the answer that raised the pause
+	told   law.Time   // the end of the pause that was last reported
 }
 
 // A Scope is whom an answer concerns: an identity, or everybody where that is

@@ -25,6 +25,15 @@ type Pause struct {
 	// What raising it has changed, for one that replaces it.
 	raised        *Budget
 	before, after law.Pace
+	end           law.Time
+}
+
+// News reports whether it matters that a pause lasts until an end, where it was last
+// reported to last until told: that has passed, or is earlier by 1 s and a twentieth
+// of the pause at least. Requests that were in flight together are refused within
+// moments, each with an end of its own.
+func News(told, now, end time.Duration) bool {
+	return told <= now || end-told >= max(time.Second, (end-now)/20)
 }
 
 // Pause makes those concerned wait, those in line among them. It returns for how
@@ -74,8 +83,29 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 		p.raised, p.after = h.b, *pace
 		l.paused(h.b)
 		l.changed(now, true, h.b)
+		p.end = satAdd(now, length)
 	}
 	return length, nil
+}
+
+// IsNews reports whether the pause that p has raised is News. Then it counts as
+// reported.
+func (l *Line) IsNews(p *Pause) bool {
+	now := l.lock()
+	defer l.unlock()
+	e := l.ear(p.Who)
+	if e == nil || p.raised == nil {
+		return true
+	}
+	h := e.find(func(h *held) bool { return h.b == p.raised })
+	if h == nil {
+		return true
+	}
+	news := News(time.Duration(h.told), time.Duration(now), time.Duration(p.end))
+	if news {
+		h.told = p.end
+	}
+	return news
 }
 
 // announced returns the limits that a server has announced.

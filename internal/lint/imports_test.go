@@ -26,13 +26,13 @@ type rule struct {
 // rules holds the folders that are not free to import what they like.
 var rules = map[string]rule{
 	".":              {ours: []string{"limiter", "breaker", "retryafter", "store", "internal"}, tests: []string{"headwaytest"}},
-	"limiter":        {ours: []string{"internal/law", "internal/line"}, tests: []string{"internal/awake"}},
+	"limiter":        {ours: []string{"internal/law", "internal/line", "internal/show"}, tests: []string{"internal/awake"}},
 	"breaker":        {others: true},
 	"retryafter":     {},
 	"internal/law":   {},
 	"internal/awake": {},
 	"internal/line":  {ours: []string{"internal/awake", "internal/law"}},
-	"debug":          {ours: []string{".", "limiter", "breaker"}, tests: []string{"store"}},
+	"debug":          {ours: []string{".", "limiter", "breaker", "internal/merge"}, tests: []string{"store"}},
 	"otel":           {ours: []string{".", "limiter", "breaker"}, tests: []string{"store"}, others: true, only: "go.opentelemetry.io/otel"},
 	"otel/interop":   {ours: []string{".", "limiter", "headwaytest", "otel"}, others: true},
 	"store/redis":    {ours: []string{".", "limiter", "store", "internal/law"}, others: true, tests: []string{"headwaytest", "store/redis"}},
@@ -46,7 +46,7 @@ var rules = map[string]rule{
 	"internal/hostname": {others: true, only: "golang.org/x/net/idna"},
 	"internal/match":    {},
 	"internal/respbody": {},
-	"internal/far":      {ours: []string{"limiter", "store", "internal/awake", "internal/line"}},
+	"internal/far":      {ours: []string{"limiter", "store", "internal/awake", "internal/line", "internal/show"}},
 	"store":             {ours: []string{"limiter", "internal/law"}, tests: []string{"headwaytest"}},
 	"store/sqlite":      {ours: []string{".", "limiter", "store"}, others: true, tests: []string{"headwaytest"}},
 }
