@@ -94,6 +94,35 @@ func TestAStoresPasswordIsNotShown(t *testing.T) {
 	}
 }
 
+// rowless is a store none of whose rows can be read.
+type rowless struct{ store.Memory }
+
+func (*rowless) Do(_ context.Context, ops []store.Op) ([]store.Result, error) {
+	results := make([]store.Result, len(ops))
+	for i := range results {
+		results[i].Err = &store.RowError{Group: ops[i].Group, Err: errors.New("GET redis://user:s3cret@h.test/0?x=s3cret: garbage")}
+	}
+	return results, nil
+}
+
+// Nor is it in the error of a row.
+func TestARowsPasswordIsNotShown(t *testing.T) {
+	var shown bytes.Buffer
+	p := limits(limiter.PerSecond(9))
+	p[0].StoreDown = headway.StoreDownRefuse
+	cfg := overStore(new(rowless), nil, p)
+	cfg.Observer = headway.ObserverFunc(func(_ context.Context, e headway.Event) { fmt.Fprintln(&shown, e, e.Err) })
+	playConfig(t, cfg, func(s *scene) {
+		err := s.send("A", ask{}).err
+		if fmt.Fprintln(&shown, err); err == nil || !strings.Contains(err.Error(), "GET redis://h.test/0: garbage") {
+			t.Errorf("got %v", err)
+		}
+	})
+	if strings.Contains(shown.String(), "cret") {
+		t.Errorf("it shows %s", &shown)
+	}
+}
+
 // Times in errors are rounded as in traces.
 func TestTimesInErrorsAreRounded(t *testing.T) {
 	const d = 10196880596 * time.Nanosecond

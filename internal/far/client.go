@@ -162,11 +162,7 @@ func (c *Client) noteRows(ops []store.Op, results []store.Result) {
 		if results[i].Err == nil {
 			continue
 		}
-		var e *store.RowError
-		if !errors.As(results[i].Err, &e) { // another store's
-			e = &store.RowError{Group: ops[i].Group, Err: results[i].Err}
-		}
-		results[i].Err = e
+		e := results[i].Err.(*store.RowError) // see ask
 		name := rowName{e.Group, e.Name}
 		switch {
 		case c.bad[name]:
@@ -222,10 +218,37 @@ func (c *Client) ask(ops []store.Op) (results []store.Result, err error) {
 	if err == nil && len(results) != len(ops) {
 		return nil, errors.New("the store has answered other questions than were asked")
 	}
+	if err == nil {
+		showRows(ops, results)
+	}
 	if err == nil && (c.hasBad.Load() || slices.ContainsFunc(results, func(r store.Result) bool { return r.Err != nil || r.Anew != nil })) {
 		c.noteRows(ops, results)
 	}
 	return results, err
+}
+
+// showRows makes every error of a row a *store.RowError that may be kept and shown.
+// No lock is held, since it may call methods of the store's errors.
+func showRows(ops []store.Op, results []store.Result) {
+	shown := func(e *store.RowError) *store.RowError {
+		own := *e
+		own.Err = show.Error(e.Err)
+		return &own
+	}
+	for i := range results {
+		r := &results[i]
+		for j, e := range r.Anew {
+			r.Anew[j] = shown(e)
+		}
+		if r.Err == nil {
+			continue
+		}
+		var e *store.RowError
+		if !errors.As(r.Err, &e) { // another store's
+			e = &store.RowError{Group: ops[i].Group, Err: r.Err}
+		}
+		r.Err = shown(e)
+	}
 }
 
 // giveBack gives back what was granted to those who no longer wait for it.
