@@ -42,6 +42,8 @@ var rules = map[string]rule{
 	"retry":             {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/awake", "internal/fault", "internal/hostname", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
 	"internal/attempt":  {ours: []string{"retryafter"}},
 	"internal/fault":    {},
+	"internal/merge":    {},
+	"internal/show":     {},
 	"internal/peek":     {},
 	"internal/hostname": {others: true, only: "golang.org/x/net/idna"},
 	"internal/match":    {},
