@@ -2,6 +2,7 @@ package headway
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 )
 
 // tellNews tells the observer, in the goroutine of a request, that the store is
-// away or back, and which of its rows could not be read.
+// away or back, which of its rows could not be read, and that its clock was set back.
 func (t *Transport) tellNews(ctx context.Context) {
 	var list []Event
 	for _, n := range t.store.client.News() {
@@ -20,6 +21,8 @@ func (t *Transport) tellNews(ctx context.Context) {
 		switch {
 		case n.Row != nil:
 			e = t.rowEvent(n.Row)
+		case n.Back != 0:
+			e = Event{Kind: EventStoreClock, Err: fmt.Errorf("the store's clock has been set back by %v or more", n.Back)}
 		case n.Err == nil:
 			e.Kind = EventStoreUp
 		}

@@ -1,6 +1,7 @@
 package headway_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -63,7 +64,7 @@ func TestSleepEndsAPause(t *testing.T) {
 		s.base.answer = throttleFirst("7200")
 		s.sendAll(ask{}, "A", "B")
 		s.until(10*time.Minute + 30*time.Second)
-		awake.Pretend(8 * time.Hour)
+		awake.Pretend(s, 8*time.Hour)
 		s.wantStarts("A@0s B@11m0s")
 	})
 	t.Run("date", func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestSleepEndsAPause(t *testing.T) {
 			s.base.answer = throttleFirst(time.Now().Add(2 * time.Hour).UTC().Format(http.TimeFormat))
 			s.sendAll(ask{}, "A", "B")
 			s.until(10*time.Minute + 30*time.Second)
-			awake.Pretend(8 * time.Hour)
+			awake.Pretend(s, 8*time.Hour)
 			s.wantStarts("A@0s B@11m0s")
 		})
 	})
@@ -80,7 +81,7 @@ func TestSleepEndsAPause(t *testing.T) {
 			s.base.answer = throttleFirst("7200")
 			s.sendAll(ask{}, "A", "B")
 			s.until(10*time.Minute + 30*time.Second)
-			awake.Pretend(time.Hour)
+			awake.Pretend(s, time.Hour)
 			s.wantStarts("A@0s B@1h0m0s")
 		})
 	})
@@ -89,7 +90,7 @@ func TestSleepEndsAPause(t *testing.T) {
 			s.base.answer = throttleFirst("7200")
 			s.sendAll(ask{}, "A", "B")
 			s.until(10*time.Minute + 30*time.Second)
-			awake.Pretend(8 * time.Hour)
+			awake.Pretend(s, 8*time.Hour)
 			s.send("C", ask{})
 			s.wantStarts("A@0s B@10m30s C@10m30s")
 		})
@@ -111,7 +112,7 @@ func TestSleepAgesBudgets(t *testing.T) {
 			play(t, limits(l), func(s *scene) {
 				s.sendAll(ask{}, "A", "B")
 				s.until(time.Hour + 30*time.Second)
-				awake.Pretend(50 * time.Hour)
+				awake.Pretend(s, 50*time.Hour)
 				s.until(2 * time.Hour)
 				s.send("C", ask{call: headway.Call{MaxWait: headway.NoWait}})
 				s.wantStarts("A@0s B@1h1m0s")
@@ -119,7 +120,7 @@ func TestSleepAgesBudgets(t *testing.T) {
 			play(t, limits(l), func(s *scene) {
 				s.send("A", ask{})
 				s.until(time.Hour)
-				awake.Pretend(50 * time.Hour)
+				awake.Pretend(s, 50*time.Hour)
 				b := s.send("B", ask{call: headway.Call{MaxWait: headway.NoWait}})
 				c := s.send("C", ask{call: headway.Call{MaxWait: headway.NoWait}})
 				s.wantStarts("A@0s B@1h0m0s")
@@ -137,20 +138,19 @@ func TestSleepAgesBudgets(t *testing.T) {
 func TestSleepAndCalendars(t *testing.T) {
 	l := limiter.Limit{N: 1, Law: limiter.Calendar, Unit: limiter.Day} // a bubble begins at midnight
 	for name, c := range map[string]struct {
-		change func()
+		change func(*scene)
 		want   string
 	}{
-		"sleep":       {func() { awake.Pretend(30 * time.Hour) }, "A@0s B@1h1m0s"},
-		"short sleep": {func() { awake.Pretend(10 * time.Hour) }, "A@0s B@14h0m0s"},
-		"set forward": {func() { awake.PretendSet(30 * time.Hour) }, "A@0s B@1h1m0s"},
-		"set back":    {func() { awake.PretendSet(-30 * time.Minute) }, "A@0s B@24h30m0s"},
+		"sleep":       {func(s *scene) { awake.Pretend(s, 30*time.Hour) }, "A@0s B@1h1m0s"},
+		"short sleep": {func(s *scene) { awake.Pretend(s, 10*time.Hour) }, "A@0s B@14h0m0s"},
+		"set forward": {func(s *scene) { awake.PretendSet(s, 30*time.Hour) }, "A@0s B@1h1m0s"},
+		"set back":    {func(s *scene) { awake.PretendSet(s, -30*time.Minute) }, "A@0s B@24h30m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, limits(l), func(s *scene) {
-				awake.PretendSet(s.base.epoch.Sub(awake.Wall())) // what other tests have left
 				s.sendAll(ask{}, "A", "B")
 				s.until(time.Hour + 30*time.Second)
-				c.change()
+				c.change(s)
 				s.wantStarts(c.want)
 			})
 		})
@@ -164,7 +164,7 @@ func TestSetClockMovesNoPause(t *testing.T) {
 			s.base.answer = throttleFirst(time.Now().Add(2 * time.Hour).UTC().Format(http.TimeFormat))
 			s.sendAll(ask{}, "A", "B")
 			s.until(time.Hour)
-			awake.PretendSet(by)
+			awake.PretendSet(s, by)
 			s.until(90 * time.Minute)
 			if d, err := s.Delay(ask{}.request("D")); d != 46*time.Hour+30*time.Minute || err != nil {
 				s.Errorf("another would wait for %v, %v", d, err)
@@ -183,7 +183,7 @@ func TestSleepCountsAsWaiting(t *testing.T) {
 		s.send("A", ask{})
 		b := s.send("B", ask{})
 		s.until(time.Hour + 30*time.Second)
-		awake.Pretend(8 * time.Hour)
+		awake.Pretend(s, 8*time.Hour)
 		s.until(time.Hour + time.Minute)
 		if b.err == nil {
 			s.Errorf("B waits, want it refused: its 3h are over")
@@ -200,7 +200,7 @@ func TestSleepEndsWhatIsSetAside(t *testing.T) {
 	playConfig(t, headway.Config{Policies: p, Store: disk, Secret: []byte("of the scenes")}, func(s *scene) {
 		s.send("A", ask{}) // and one is set aside
 		s.until(100 * time.Millisecond)
-		awake.Pretend(8 * time.Hour)
+		awake.Pretend(s, 8*time.Hour)
 		slept.Add(int64(8 * time.Hour))
 		s.sendAll(ask{}, "B", "C", "D", "E", "F")
 		s.until(time.Second)
@@ -208,4 +208,59 @@ func TestSleepEndsWhatIsSetAside(t *testing.T) {
 			s.Errorf("%d starts, want A before the machine slept and 4 after it: %v", n, s.base.starts())
 		}
 	})
+}
+
+// setBack counts the events that say so.
+type setBack struct{ n atomic.Int32 }
+
+func (s *setBack) Observe(_ context.Context, e headway.Event) {
+	if e.Kind == headway.EventStoreClock {
+		s.n.Add(1)
+	}
+}
+
+// A store whose clock was ten years ahead for a while has room again one period after
+// it was set right, and the observer hears of it. These are sethvargo/go-limiter 41 (a
+// clock that is set back empties a bucket for good), JSONbored/loopover 5855 (half a
+// second back on a window of a minute is a wait of minutes) and
+// jhurliman/node-rate-limiter 48 (the interval never ends).
+func TestStoreClockSetBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit limiter.Limit
+		by    time.Duration
+		want  string
+	}{
+		"window":         {limiter.PerMinute(1), 87_600 * time.Hour, "A@0s B@1m10s"},
+		"bucket":         {limiter.Limit{N: 1, Per: time.Minute, Law: limiter.Bucket}, 87_600 * time.Hour, "A@0s B@1m10s"},
+		"spaced":         {limiter.Every(time.Minute), 87_600 * time.Hour, "A@0s B@1m10s"},
+		"sliding":        {limiter.Limit{N: 1, Per: 30 * time.Second, Law: limiter.Sliding}, 87_600 * time.Hour, "A@0s B@1m10s"},
+		"calendar":       {limiter.Limit{N: 1, Law: limiter.Calendar, Unit: limiter.Minute}, 87_600 * time.Hour, "A@0s B@1m0s"},
+		"half a second":  {limiter.PerMinute(1), 10*time.Second + time.Second/2, "A@0s B@1m10s"},
+		"within a start": {limiter.PerMinute(1), 5 * time.Second, "A@0s B@1m5s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ahead atomic.Int64
+			ahead.Store(int64(c.by))
+			disk := &store.Memory{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}
+			var set setBack
+			cfg := headway.Config{Policies: limits(c.limit), Store: disk, Secret: []byte("of the scenes"), Observer: &set}
+			playConfig(t, cfg, func(s *scene) {
+				s.send("A", ask{})
+				s.until(10 * time.Second)
+				ahead.Store(0)
+				b := s.send("B", ask{})
+				s.wantStarts(c.want)
+				if b.err != nil {
+					s.Error(b.err)
+				}
+			})
+			want := int32(0)
+			if c.by > 11*time.Second {
+				want = 1
+			}
+			if got := set.n.Load(); got != want {
+				t.Errorf("%d events of the clock, want %d", got, want)
+			}
+		})
+	}
 }

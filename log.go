@@ -50,7 +50,7 @@ type logger struct {
 
 func (l *logger) level(e *Event) slog.Level {
 	switch {
-	case e.Kind == EventRefused, e.Kind == EventNoKey, e.Kind == EventPause, e.Kind == EventOpenRefused, e.Kind == EventOpen, e.Kind == EventStoreDown, e.Kind == EventStoreRow:
+	case e.Kind == EventRefused, e.Kind == EventNoKey, e.Kind == EventPause, e.Kind == EventOpenRefused, e.Kind == EventOpen, e.Kind == EventStoreDown, e.Kind == EventStoreRow, e.Kind == EventStoreClock:
 		return slog.LevelWarn
 	case e.Wait >= l.slow, e.Kind == EventStoreUp:
 		return slog.LevelInfo
@@ -152,7 +152,7 @@ func (e *Event) attrs() []slog.Attr {
 			list = append(list, a)
 		}
 	}
-	if e.Kind != EventStoreDown && e.Kind != EventStoreUp { // they are about all of them
+	if e.Kind != EventStoreDown && e.Kind != EventStoreUp && e.Kind != EventStoreClock { // they are about all of them
 		list = append(list, slog.String("policy", e.Policy), slog.String("host", e.Host))
 	}
 	add(e.Rule != "", slog.String("rule", e.Rule))

@@ -92,11 +92,16 @@ const (
 	// about the requests that need it. A row that stays is reported once until it is
 	// read again.
 	EventStoreRow
+	// EventStoreClock: the store's clock has been set back, and Err says by how much.
+	// What the store holds of later than now counts from now on: a budget that was used
+	// by the clock of before is free again one period later. It is reported once a minute
+	// at most. Setting the clock forward cannot be noticed: what was used counts no more.
+	EventStoreClock
 )
 
 var eventKinds = [...]string{
 	"", "start", "refused", "canceled", "spend", "pause", "learned", "malformed", "overflow",
-	"open_refused", "open", "half_open", "closed", "take", "no_key", "settle", "store_down", "store_up", "store_row",
+	"open_refused", "open", "half_open", "closed", "take", "no_key", "settle", "store_down", "store_up", "store_row", "store_clock",
 }
 
 // String returns the kind as one lower-case word.

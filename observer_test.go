@@ -14,7 +14,7 @@ func TestEventKindString(t *testing.T) {
 		headway.EventMalformed: "malformed", headway.EventOverflow: "overflow",
 		headway.EventOpenRefused: "open_refused", headway.EventOpen: "open", headway.EventHalfOpen: "half_open",
 		headway.EventClosed: "closed", headway.EventTake: "take", headway.EventNoKey: "no_key",
-		headway.EventSettle: "settle", headway.EventStoreUp: "store_up", headway.EventStoreRow: "store_row", headway.EventStoreRow + 1: "unknown",
+		headway.EventSettle: "settle", headway.EventStoreUp: "store_up", headway.EventStoreRow: "store_row", headway.EventStoreClock: "store_clock", headway.EventStoreClock + 1: "unknown",
 	} {
 		if got := kind.String(); got != want {
 			t.Errorf("%d: got %q, want %q", kind, got, want)

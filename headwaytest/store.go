@@ -41,6 +41,7 @@ func TestStore(t *testing.T, newStore func(t testing.TB, now func() time.Time) s
 		"context":     checkContext,
 		"errors":      checkErrors,
 		"forgets":     checkForgets,
+		"set back":    checkSetBack,
 	} {
 		t.Run(name, func(t *testing.T) { check(open(t)) })
 	}
@@ -496,5 +497,84 @@ func checkStatements(b *bench) {
 		if res := b.do(takeOf(n))[0]; res.OK || res.For != store.Never {
 			b.Errorf("%s: got %+v, want it refused for ever", name, res)
 		}
+	}
+}
+
+// checkSetBack has the clock be ten years ahead for a while. What is used, paused and
+// set aside then counts from the moment at which the clock is set back: every budget
+// has room again one period later, to the nanosecond, and none before.
+func checkSetBack(b *bench) {
+	const years = 87_600 * time.Hour
+	b.pass(30 * time.Second) // within a minute of a calendar
+	begin := b.now()
+	for i, c := range []struct {
+		limit limiter.Limit
+		free  time.Duration // after which there is room for all of it
+	}{
+		{limiter.Limit{N: 4, Per: time.Minute}, time.Minute},
+		{limiter.Limit{N: 70_000, Per: time.Minute}, time.Minute},
+		{limiter.Limit{N: 4, Per: time.Minute, Strict: true}, time.Minute},
+		{limiter.Limit{N: 4, Per: time.Minute, Law: limiter.Bucket}, time.Minute},
+		{limiter.Limit{N: 4, Per: time.Minute, Law: limiter.Sliding}, 2 * time.Minute},
+		{limiter.Limit{N: 4, Law: limiter.Calendar, Unit: limiter.Minute}, 30 * time.Second},
+		{limiter.Limit{N: 4, Law: limiter.Calendar, Unit: limiter.Day, Location: berlin()}, time.Hour - 30*time.Second}, // 22:00:30 in UTC
+	} {
+		name := "set back " + strconv.Itoa(i)
+		all := need(name, c.limit, c.limit.N)
+		b.pass(years)
+		if !b.do(takeOf(all))[0].OK {
+			b.Fatalf("%v: it has no room", c.limit)
+		}
+		if c.limit.Strict {
+			b.do(store.Op{Kind: store.OpAnswer, Group: "g", ID: 1, Needs: []store.Need{all}})
+		}
+		b.pass(-years)
+		res := b.do(takeOf(all))[0]
+		if res.OK || res.For != c.free {
+			b.Errorf("%v, the clock set back by ten years: room again in %v (%v), want %v", c.limit, res.For, res.OK, c.free)
+		}
+		if want := years; res.Back != want && c.limit.Law != limiter.Calendar || res.Back < years-48*time.Hour {
+			b.Errorf("%v: the store says that its clock was set back by %v, want %v", c.limit, res.Back, want)
+		}
+		b.pass(c.free - 1)
+		if res := b.do(takeOf(all))[0]; res.OK || res.Back != 0 {
+			b.Errorf("%v: it has room a nanosecond early, or %v", c.limit, res.Back)
+		}
+		b.pass(1)
+		if !b.do(takeOf(all))[0].OK {
+			b.Errorf("%v: it has no room after %v", c.limit, c.free)
+		}
+		b.pass(begin.Sub(b.now()))
+	}
+	// A Spaced limit, a pause, a limit that a server has announced, and what is in
+	// flight or set aside.
+	every := need("every", limiter.Every(time.Minute), 1)
+	flying := need("flying", limiter.Limit{N: 1, Per: time.Minute, Strict: true}, 1)
+	kept := need("kept", limiter.Limit{N: 4, Per: time.Minute}, 1)
+	paused, told := takeOf(need("paused", limiter.PerSecond(5), 1)), takeOf(need("told", limiter.PerSecond(5), 1))
+	paused.Ears, told.Ears = []string{"pausing"}, []string{"telling"}
+	b.pass(years)
+	more := takeOf(kept)
+	more.More = 1
+	results := b.do(takeOf(every), takeOf(flying), more,
+		store.Op{Kind: store.OpPause, Group: "g", Ear: "pausing", Pause: &store.Pause{For: 90 * time.Second}},
+		store.Op{Kind: store.OpLearn, Group: "g", Ear: "telling", Learn: &store.Learn{Limit: 10, Reset: 80 * time.Second, Started: b.now().UnixNano()}})
+	if !results[0].OK || !results[1].OK || !results[2].OK || results[2].Aside != 1 {
+		b.Fatalf("not all have room: %+v", results)
+	}
+	b.pass(-years)
+	for i, want := range []time.Duration{time.Minute, store.Lease + time.Minute, time.Minute, 90 * time.Second, 80 * time.Second} {
+		four := kept
+		four.Cost = 3
+		op := []store.Op{takeOf(every), takeOf(flying), takeOf(four), paused, told}[i]
+		if i == 1 { // before the lease is over the time would be a lower bound
+			b.do(op)
+			b.pass(store.Lease)
+			want -= store.Lease
+		}
+		if res := b.do(op)[0]; res.OK || res.For != want {
+			b.Errorf("number %d, the clock set back by ten years: room again in %v (%v), want %v", i, res.For, res.OK, want)
+		}
+		b.pass(begin.Sub(b.now()))
 	}
 }

@@ -30,6 +30,7 @@ type counts struct {
 	// How often a store went away and came back. No event says whose, and the two
 	// may be told in the wrong order.
 	gone, back atomic.Int64
+	setBack    atomic.Int64 // the store's clock
 
 	mu     sync.Mutex // guards following fields, and collecting
 	hosts  map[place]*host
@@ -133,6 +134,9 @@ func (c *counts) count(ctx context.Context, e *headway.Event) *host {
 		return nil
 	case headway.EventStoreUp:
 		c.back.Add(1)
+		return nil
+	case headway.EventStoreClock:
+		c.setBack.Add(1)
 		return nil
 	case headway.EventStoreRow:
 		if e.Policy == "" { // there is none of that name any more

@@ -78,7 +78,8 @@
 //     the state that it came to, "away" or "back". missed are the decisions that
 //     were made without it, under the policy's StoreDown; they are among
 //     headway.decisions too. unread are the rows that could not be read, by the host
-//     whose they are.
+//     whose they are, clock_set_back how often the store's clock was found to be
+//     behind what it had written.
 //
 // Counters, and store.away, appear when there is something to count. There are
 // series for at most as many hosts as WithMaxHosts says; the others of a policy are one, with the

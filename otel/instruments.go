@@ -29,6 +29,7 @@ type instruments struct {
 	malformed, overflows, changes metric.Int64ObservableCounter
 	storeChanges, storeMissed     metric.Int64ObservableCounter
 	storeRows                     metric.Int64ObservableCounter
+	storeClock                    metric.Int64ObservableCounter
 	waiting, inFlight             metric.Int64ObservableUpDownCounter
 	remaining, state, storeAway   metric.Int64ObservableGauge
 	pauseRemaining, amplification metric.Float64ObservableGauge
@@ -72,6 +73,7 @@ func (in *instruments) make(p metric.MeterProvider, report metric.Callback) erro
 	counter(&in.changes, "headway.breaker.transitions", "{transition}", "Changes of the breaker's state.")
 	counter(&in.storeChanges, "headway.store.transitions", "{transition}", "Times that the store went away or came back.")
 	counter(&in.storeMissed, "headway.store.missed", "{request}", "Requests that were decided without the store, since it was away.")
+	counter(&in.storeClock, "headway.store.clock_set_back", "{event}", "Times that the store's clock was found set back.")
 	counter(&in.storeRows, "headway.store.unread", "{row}", "Rows of the store that could not be read.")
 	level(&in.waiting, "headway.waiting", "Requests that stand in line.")
 	level(&in.inFlight, "headway.in_flight", "Requests that are in flight.")
@@ -119,6 +121,9 @@ var (
 
 // reportStore tells o of the stores that went away.
 func (c *counts) reportStore(o metric.Observer) {
+	if n := c.setBack.Load(); n > 0 {
+		o.ObserveInt64(c.storeClock, n)
+	}
 	back, gone := c.back.Load(), c.gone.Load()
 	if gone == 0 {
 		return

@@ -14,7 +14,6 @@ type Memory struct {
 	Now func() time.Time
 
 	mu   sync.Mutex // guards following fields
-	last time.Time
 	rows map[name]memoryRow
 }
 
@@ -46,16 +45,12 @@ func (m *Memory) Do(ctx context.Context, ops []Op) ([]Result, error) {
 	return results, nil
 }
 
-// now reads the clock, which never runs backwards.
+// now reads the clock.
 func (m *Memory) now() time.Time {
-	now := time.Now
 	if m.Now != nil {
-		now = m.Now
+		return m.Now()
 	}
-	if t := now(); t.After(m.last) {
-		m.last = t
-	}
-	return m.last
+	return time.Now()
 }
 
 // sweep forgets what has expired among a few rows; a map begins anywhere.

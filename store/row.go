@@ -307,6 +307,32 @@ func same(a, b law.Spec) bool {
 	return zone(a) == zone(b) && a.N == b.N && a.Per == b.Per && a.Kind == b.Kind && a.Burst == b.Burst && a.Strict == b.Strict && a.Unit == b.Unit
 }
 
+// clamp sets right what the row has of after now, where the clock was set back. It
+// returns by how much the row was ahead of the clock. Calendars are tx.budget's, which
+// knows that the limit is the one in force.
+func (r *row) clamp(now Instant) (ahead int64) {
+	if r.state != nil && !law.IsCalendar(r.state) {
+		ahead = law.Clamp(r.state, now)
+	}
+	for i := range r.flights {
+		if f := &r.flights[i]; f.until-int64(Lease) > now {
+			ahead = max(ahead, f.until-int64(Lease)-now)
+			f.until = now + int64(Lease)
+		}
+	}
+	for i := range r.aside {
+		if a := &r.aside[i]; a.at > now {
+			ahead = max(ahead, a.at-now)
+			a.at = now
+		}
+	}
+	for i := range r.heard {
+		ahead = max(ahead, law.Clamp(r.heard[i].state(), now))
+	}
+	r.dirty = r.dirty || ahead > 0
+	return ahead
+}
+
 // land ends the flights whose lease is over, and forgets what holds no more.
 func (r *row) land(now Instant) {
 	kept := r.flights[:0]

@@ -43,6 +43,10 @@ func Run(now time.Time, rows Rows, ops []Op) ([]Result, error) {
 			return nil, t.err
 		}
 		results[i].Anew, t.anew = t.anew, nil
+		if t.ahead >= int64(time.Second) { // less is what the clocks of two servers differ by
+			results[i].Back = time.Duration(t.ahead)
+		}
+		t.ahead = 0
 	}
 	return results, t.write()
 }
@@ -55,6 +59,7 @@ type tx struct {
 	order []name // of seen
 	err   error
 	anew  []*RowError // rows that were read since the last operation
+	ahead int64       // by how much one of them was ahead of the clock
 }
 
 type name struct{ group, name string }
@@ -76,6 +81,7 @@ func (t *tx) row(group, n string) *row {
 			r = t.unread(key, err)
 		}
 	}
+	t.ahead = max(t.ahead, r.clamp(t.now))
 	r.land(t.now)
 	t.seen[key] = r
 	t.order = append(t.order, key)
@@ -100,12 +106,16 @@ func (t *tx) unread(key name, err error) *row {
 // open reads the rows that an operation needs. It returns the first that cannot be
 // read.
 func (t *tx) open(op *Op) error {
-	names := op.Ears
+	needs, names := op.Needs, op.Ears
 	switch {
 	case op.Kind == OpLearn && op.Only != "":
-		names = []string{op.Only}
+		needs, names = nil, []string{op.Only}
 	case op.Kind == OpLearn, op.Kind == OpPause:
-		names = []string{op.Ear}
+		needs, names = nil, []string{op.Ear}
+	case op.Kind == OpSuccess:
+		needs = nil
+	case op.Kind == OpAnswer, op.Kind == OpRenew:
+		names = nil
 	}
 	var bad *RowError
 	look := func(name string) {
@@ -113,8 +123,8 @@ func (t *tx) open(op *Op) error {
 			bad = r.bad
 		}
 	}
-	for i := range op.Needs {
-		look(op.Needs[i].Budget)
+	for i := range needs {
+		look(needs[i].Budget)
 	}
 	for _, name := range names {
 		look(name)
@@ -129,6 +139,11 @@ func (t *tx) open(op *Op) error {
 func (t *tx) budget(group string, n *Need) *row {
 	r := t.row(group, n.Budget)
 	r.under(specOf(n.Limit), t.now)
+	if law.IsCalendar(r.state) {
+		if ahead := law.Clamp(r.state, t.now); ahead > 0 {
+			t.ahead, r.dirty = max(t.ahead, ahead), true
+		}
+	}
 	return r
 }
 
@@ -482,7 +497,7 @@ func sum(t Instant, d time.Duration) Instant {
 func (t *tx) learn(op *Op) {
 	l := op.Learn
 	said := law.Said{
-		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: l.Started, Pace: l.Pace,
+		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: min(l.Started, t.now), Pace: l.Pace,
 	}
 	if said.Empty() {
 		return

@@ -283,6 +283,11 @@ type Result struct {
 	Err error
 	// Anew are the rows of the operation that could not be read and have begun anew.
 	Anew []*RowError
+	// Back, not zero, says that the store's clock has been set back, by that much at
+	// least and by a second or more: a row of the operation was ahead of it. What it
+	// holds of later than now counts from now on, so that it comes back one period
+	// from now, not when the clock is there again.
+	Back time.Duration
 }
 
 // A Heard is a pause that holds, or an announced limit.

@@ -37,15 +37,23 @@ var (
 	set       atomic.Int64 // by how much the wall clock is ahead of the system's
 )
 
-// Pretend is for tests: it is as if the machine had just slept for d.
-func Pretend(d time.Duration) {
+// Pretend is for tests: it is as if the machine had just slept for d. The wall clock,
+// which has gone on, is the system's again when t ends.
+func Pretend(t Test, d time.Duration) {
 	pretended.Add(int64(d))
-	PretendSet(d)
+	PretendSet(t, d)
 	looked.Store(-1 << 62)
 }
 
 // PretendSet is for tests: it is as if the wall clock had just been set forward by d.
-func PretendSet(d time.Duration) { set.Add(int64(d)) }
+// It is the system's again when t ends.
+func PretendSet(t Test, d time.Duration) {
+	t.Cleanup(func() { set.Store(0) })
+	set.Add(int64(d))
+}
+
+// A Test is a testing.TB.
+type Test interface{ Cleanup(func()) }
 
 // Wall is the wall clock, without the monotonic one.
 func Wall() time.Time { return time.Now().Round(0).Add(time.Duration(set.Load())) }

@@ -17,7 +17,7 @@ func TestClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, now := Elapsed(), Now()
 		time.Sleep(time.Hour)
-		Pretend(8 * time.Hour)
+		Pretend(t, 8*time.Hour)
 		if d := Elapsed() - begin; d != 9*time.Hour {
 			t.Errorf("after 1h, and 8h asleep: %v", d)
 		}
@@ -30,7 +30,7 @@ func TestClocks(t *testing.T) {
 		if d := On(time.Now().Add(time.Minute)).Sub(Now()); d != time.Minute {
 			t.Errorf("a deadline in 1m is in %v", d)
 		}
-		Pretend(least / 2)
+		Pretend(t, least/2)
 		if d := Elapsed() - begin; d != 9*time.Hour {
 			t.Errorf("too short a sleep counts: %v", d)
 		}
@@ -52,7 +52,7 @@ func TestElapsedRunsOn(t *testing.T) {
 			}
 		})
 	}
-	Pretend(time.Hour)
+	Pretend(t, time.Hour)
 	all.Wait()
 }
 
@@ -60,7 +60,7 @@ func TestElapsedRunsOn(t *testing.T) {
 func TestSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		time.AfterFunc(90*time.Second, func() { Pretend(8 * time.Hour) })
+		time.AfterFunc(90*time.Second, func() { Pretend(t, 8*time.Hour) })
 		if Sleep(2*time.Hour, nil); time.Since(begin) != 2*time.Minute {
 			t.Errorf("2h, of which the machine slept 8h after 90s, lasted %v", time.Since(begin))
 		}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/show"
 	"github.com/headway-go/headway/store"
 )
@@ -37,6 +38,7 @@ type Client struct {
 	away    error // why; nil: it is there
 	news    []News
 	bad     map[rowName]bool // rows that have been reported and have not been read since
+	backAt  time.Time        // when the store's clock was last reported as set back
 	probing bool
 	probeAt time.Time     // no question before
 	backoff time.Duration // from one to the next
@@ -120,6 +122,8 @@ func (c *Client) probe() {
 type News struct {
 	Err error
 	Row *store.RowError
+	// Back, not zero, is by how much the store's clock has been set back.
+	Back time.Duration
 }
 
 // toldLocked keeps what News returns.
@@ -147,7 +151,9 @@ func (c *Client) noteRows(ops []store.Op, results []store.Result) {
 			c.toldLocked(News{Row: e})
 		}
 	}
+	back := time.Duration(0)
 	for i := range results {
+		back = max(back, results[i].Back)
 		for _, e := range results[i].Anew {
 			tell(e)
 		}
@@ -174,6 +180,11 @@ func (c *Client) noteRows(ops []store.Op, results []store.Result) {
 		tell(e)
 	}
 	c.hasBad.Store(len(c.bad) > 0)
+	// Each row that was ahead says so; one of them is enough.
+	if now := awake.Now(); back > 0 && now.Sub(c.backAt) >= time.Minute && len(c.news) < mostNews {
+		c.backAt = now
+		c.toldLocked(News{Back: back})
+	}
 }
 
 // News returns once, and to one caller, what has happened since.
@@ -221,7 +232,7 @@ func (c *Client) ask(ops []store.Op) (results []store.Result, err error) {
 	if err == nil {
 		showRows(ops, results)
 	}
-	if err == nil && (c.hasBad.Load() || slices.ContainsFunc(results, func(r store.Result) bool { return r.Err != nil || r.Anew != nil })) {
+	if err == nil && (c.hasBad.Load() || slices.ContainsFunc(results, func(r store.Result) bool { return r.Err != nil || r.Anew != nil || r.Back != 0 })) {
 		c.noteRows(ops, results)
 	}
 	return results, err

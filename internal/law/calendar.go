@@ -3,8 +3,9 @@ package law
 import "time"
 
 // calendar admits at most n units in each period of a calendar. The wall clock
-// decides: wall is its reading at the instant 0. Where it is set back, the
-// running period goes on until its end comes again.
+// decides: wall is its reading at the instant 0. Where it is set back within a
+// period, that goes on until its end comes; where it is set back before it, see
+// Clamp.
 type calendar struct {
 	n    int64
 	unit Unit
@@ -28,9 +29,12 @@ func IsCalendar(st State) bool {
 	return ok
 }
 
+// some is by how much clocks that agree may differ.
+const some = 10 * time.Millisecond
+
 // SetWall tells st, where it follows the wall clock, what that clock shows at
-// the instant 0; it differs from before when the clock was set.
-func SetWall(st State, wall time.Time) {
+// the instant 0; it differs from before when the clock was set, before now.
+func SetWall(st State, wall time.Time, now Time) {
 	c, ok := st.(*calendar)
 	if !ok {
 		return
@@ -40,12 +44,12 @@ func SetWall(st State, wall time.Time) {
 	// behind. Plans must not move by that. So it may be ahead by some
 	// milliseconds, which makes periods begin that much late, and where it falls
 	// behind it is given room for the next time; periods never begin early.
-	const some = 10 * time.Millisecond
 	switch ahead := wall.Sub(c.wall); {
 	case ahead < 0 && ahead > -some:
 		c.wall = wall.Round(0).Add(-some / 2)
 	case ahead < 0, ahead > some:
 		c.wall = wall.Round(0)
+		c.clamp(now)
 	}
 }
 

@@ -174,16 +174,21 @@ func TestCalendarKeepsItsPromise(t *testing.T) {
 }
 
 // TestCalendarClockSet: where the wall clock is set back the running period
-// goes on; where it is set forward the next begins at once.
+// goes on; where that has not begun by it, the one before ends with what was used.
+// Where it is set forward the next begins at once.
 func TestCalendarClockSet(t *testing.T) {
 	noon := time.Date(2026, 11, 30, 12, 0, 30, 0, time.UTC)
 	st := New(Spec{N: 1, Kind: Calendar, Unit: Minute}, noon)
 	st.Take(0, 1)
-	SetWall(st, noon.Add(-time.Hour))
-	if at, _ := st.Earliest(0, 0, 1); at != 3630*sec {
-		t.Errorf("set back by an hour: the next at %v, want 1h0m30s", time.Duration(at))
+	SetWall(st, noon.Add(-10*time.Second), 0)
+	if at, _ := st.Earliest(0, 0, 1); at != 40*sec {
+		t.Errorf("set back by 10s: the next at %v, want 40s", time.Duration(at))
 	}
-	SetWall(st, noon.Add(time.Minute))
+	SetWall(st, noon.Add(-time.Hour-20*time.Second), 0)
+	if at, _ := st.Earliest(0, 0, 1); at != 50*sec {
+		t.Errorf("set back by an hour: the next at %v, want 50s", time.Duration(at))
+	}
+	SetWall(st, noon.Add(time.Minute), 0)
 	if at, _ := st.Earliest(0, 0, 1); at != 0 {
 		t.Errorf("set forward: the next at %v, want now", time.Duration(at))
 	}
@@ -198,7 +203,7 @@ func TestCalendarClockDrifts(t *testing.T) {
 	moved, last := 0, 30*sec
 	for i := range 10_000 {
 		wall := noon.Add(-time.Duration(i) * time.Microsecond).Add(time.Duration(i%7) * 100 * time.Microsecond)
-		SetWall(st, wall)
+		SetWall(st, wall, 0)
 		at, _ := st.Earliest(0, 0, 1)
 		if right := int64(noon.Add(30 * time.Second).Sub(wall)); at < right || at > right+10*ms {
 			t.Fatalf("the period ends at %v, want %v or up to 10ms later", time.Duration(at), time.Duration(right))

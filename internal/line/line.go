@@ -195,7 +195,7 @@ func (l *Line) readWall() law.Time {
 	l.last = max(l.last, l.clock())
 	wall := l.wall(l.last)
 	for _, b := range l.walls {
-		law.SetWall(b.state, wall)
+		law.SetWall(b.state, wall, l.last)
 	}
 	return l.last
 }

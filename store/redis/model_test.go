@@ -37,6 +37,7 @@ type model struct {
 	at     []store.Instant
 	due    store.Instant
 	groups int
+	back   bool // now and then the clock is set back
 }
 
 func (m *model) needs() (list []store.Need) {
@@ -139,6 +140,10 @@ func (m *model) play(t *testing.T, client rueidis.Client, steps int, pass time.D
 			if d := m.due - m.now.UnixNano(); d > 0 && d < int64(pass) {
 				m.now = m.now.Add(time.Duration(d) + m.some(12*time.Millisecond))
 			}
+		case 3:
+			if m.back && m.IntN(4) == 0 {
+				m.now = m.now.Add(-m.some([]time.Duration{time.Millisecond, pass, 40 * 24 * time.Hour, 87_600 * time.Hour}[m.IntN(4)]))
+			}
 		}
 		var ops []store.Op
 		for range 1 + m.IntN(4) {
@@ -208,6 +213,11 @@ func TestScriptDecidesAsTheLawsDo(t *testing.T) {
 		{N: 5, Per: 51 * day, Law: limiter.Sliding}, {N: 100, Per: 365 * day, Law: limiter.Spaced, Strict: true}, {N: 1_000_000_000, Per: 1},
 		{N: 1_000_000_000, Per: 3650 * day}, {N: 1_000_000_000, Per: 3650 * day, Law: limiter.Bucket}, {N: 9, Law: limiter.Calendar, Unit: limiter.Month, Location: berlin},
 	}
+	slow := append(calendars[:len(calendars):len(calendars)], []limiter.Limit{
+		{N: 40, Per: time.Minute}, {N: 100_000, Per: time.Hour}, {N: 20, Per: time.Minute, Strict: true}, {N: 7, Per: time.Minute, Law: limiter.Bucket},
+		{N: 1001, Per: time.Hour, Law: limiter.Bucket, Burst: 30}, limiter.Every(time.Minute), {N: 7, Per: time.Hour, Law: limiter.Spaced, Strict: true},
+		{N: 6, Per: time.Minute, Law: limiter.Sliding},
+	}...)
 	open(t, client, nil) // the server knows the script from now on
 	for name, tc := range map[string]struct {
 		limits []limiter.Limit
@@ -216,18 +226,21 @@ func TestScriptDecidesAsTheLawsDo(t *testing.T) {
 		change bool // limits change
 		groups int
 		once   bool // one round trip
+		back   bool
 	}{
-		"short":     {short, 3, 700 * time.Millisecond, false, 1, true},
-		"costly":    {short, 20_000, time.Minute, false, 1, true},
-		"calendars": {calendars, 2, 10 * time.Hour, false, 1, false},
-		"months":    {calendars, 2, 10 * day, false, 1, false},
-		"long":      {long, 1_000_000, 30 * day, false, 1, false},
-		"changes":   {append(append(long, short...), calendars...), 5, time.Minute, true, 1, false},
-		"groups":    {short, 3, 700 * time.Millisecond, false, 3, true},
+		"short":     {short, 3, 700 * time.Millisecond, false, 1, true, false},
+		"costly":    {short, 20_000, time.Minute, false, 1, true, false},
+		"calendars": {calendars, 2, 10 * time.Hour, false, 1, false, false},
+		"months":    {calendars, 2, 10 * day, false, 1, false, false},
+		"long":      {long, 1_000_000, 30 * day, false, 1, false, false},
+		"changes":   {append(append(long, short...), calendars...), 5, time.Minute, true, 1, false, false},
+		"groups":    {short, 3, 700 * time.Millisecond, false, 3, true, false},
+		// What has been forgotten in time by one store alone would be ahead in the other.
+		"set back": {slow, 5, 3 * time.Millisecond, false, 1, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(25) {
-				m := &model{Rand: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC), cost: tc.cost, groups: tc.groups}
+				m := &model{Rand: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC), cost: tc.cost, groups: tc.groups, back: tc.back}
 				rounds := 1
 				if tc.change {
 					rounds = 5

@@ -394,7 +394,9 @@ func (s *Store) put(ctx context.Context, c *call, rows rows) (changed bool, err 
 func (s *Store) saw(now store.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = max(s.seen, now)
+	if now > s.seen || now < s.seen-int64(time.Second) { // replies overtake each other; or the clock was set back
+		s.seen = now
+	}
 }
 
 // period returns the period of a Calendar limit that the store's clock was in when

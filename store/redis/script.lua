@@ -1280,6 +1280,38 @@ local function parse(r)
 	return false
 end
 
+-- inTime is RAW where the row has something of after now: the clock was set back.
+local function inTime(r)
+	local latest = -NEVER
+	local st = r.st
+	if st and st.l.kind == 0 then
+		if st.len > 0 and st:last() > (st.len < EXACT and now or st:slice(now)) then
+			latest = NEVER
+		end
+	elseif st and st.l.kind < 3 then
+		local g = st.gaps
+		latest = max(st.since, #g > 0 and g[#g].at or -NEVER)
+	elseif st and st.l.kind == 3 and st.used then
+		latest = st.start
+	end
+	for _, f in ipairs(r.flights) do
+		latest = max(latest, f.till - LEASE)
+	end
+	for _, a in ipairs(r.aside) do
+		latest = max(latest, a.at)
+	end
+	for _, h in ipairs(r.heard) do
+		if h.pace then
+			latest = max(latest, h.pace.raised)
+		else
+			latest = max(latest, h.cap.told, h.cap.last, h.cap.begun, h.cap.since, h.cap.heard)
+		end
+	end
+	if latest > now then
+		error(RAW)
+	end
+end
+
 -- kept returns how many units are set aside.
 local function kept(r)
 	local sum = 0
@@ -1425,6 +1457,9 @@ local function budget(n)
 	end
 	if n.limit.kind == 4 then
 		r.st.from, r.st.to = n.from, n.to
+		if now < n.from or now < n.to and r.st.stop > n.to then
+			error(RAW) -- its clock was set back
+		end
 	end
 	return r
 end
@@ -1794,6 +1829,7 @@ local function learn(op)
 		r.heard[#r.heard + 1] = h
 	end
 	h.source = op.source
+	op.started = min(op.started, now)
 	h.cap:hearOfSome(now, op, op.flying)
 	r.dirty = true
 	return ''
@@ -1869,6 +1905,7 @@ local function open()
 			bad = bad or {}
 			bad[i] = true
 		end
+		inTime(r)
 		land(r)
 	end
 	return bad

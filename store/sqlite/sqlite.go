@@ -11,8 +11,8 @@
 // missing, never the file. The file must be on a disk of the machine, since
 // SQLite's locks do not work over a network.
 //
-// The clock is the machine's. Where that is set back, budgets in use come back
-// that much later; where it is set forward, earlier.
+// The clock is the machine's. Where that is set back, budgets in use have room again
+// one period later, two under Sliding; where it is set forward, earlier.
 package sqlite
 
 import (
