@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -188,18 +190,19 @@ func TestLogObserverIsBounded(t *testing.T) {
 // What was in flight together is refused by one limit within moments: that is one
 // pause to report, also over a store. One that is longer by 1 s and 5 % is another.
 func TestOneSecondaryLimitIsOneEvent(t *testing.T) {
+	var mu sync.Mutex // guards following
 	var pauses []time.Duration
 	observer := headway.ObserverFunc(func(_ context.Context, e headway.Event) {
 		if e.Kind == headway.EventPause {
+			mu.Lock()
+			defer mu.Unlock()
 			pauses = append(pauses, e.Pause)
 		}
 	})
-	pauses = nil
 	playConfig(t, headway.Config{Observer: observer, Policies: limits(limiter.PerSecond(100))}, func(s *scene) {
-		n := 0
+		var n atomic.Int64
 		s.base.answer = func(req *http.Request) (*http.Response, error) {
-			n++
-			d := time.Duration(n) * 20 * time.Millisecond
+			d := time.Duration(n.Add(1)) * 20 * time.Millisecond
 			time.Sleep(d)
 			after := "60"
 			if d == 400*time.Millisecond {
@@ -209,6 +212,8 @@ func TestOneSecondaryLimitIsOneEvent(t *testing.T) {
 		}
 		s.sendAll(ask{}, names("x", 20)...)
 		s.until(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
 		if got := fmt.Sprint(pauses); got != "[1m0s 1m30s]" {
 			t.Errorf("got %s, want two events", got)
 		}
