@@ -241,12 +241,21 @@ func (v *visit) cancelStart() {
 	v.site.line.Cancel(&v.grant, v.needs.all())
 }
 
+// bound is the context that bounds what the caller waits for once the response is
+// there: a slow store does not keep it past the deadline.
+func (v *visit) bound() context.Context {
+	if v.req == nil { // a Quota's
+		return context.Background()
+	}
+	return v.req.Context()
+}
+
 // hasAnswer tells the line that the request has its answer, and returns the
 // instant from which on its units count.
 func (v *visit) hasAnswer() time.Duration {
 	switch {
 	case v.far != nil:
-		return time.Duration(v.far.line.Answered(v.far.grant))
+		return time.Duration(v.far.line.Answered(v.bound(), v.far.grant))
 	case line.Strict(v.needs.all()):
 		return v.site.line.Answered(v.needs.all())
 	}
@@ -308,7 +317,7 @@ func (v *visit) succeeded() {
 		v.site.line.Succeeded(v.who, v.grant.At)
 		return
 	}
-	v.far.line.Do(store.Op{
+	v.far.line.Tell(v.bound(), store.Op{
 		Kind: store.OpSuccess, Group: v.policy.groupOf(v.name), Ears: v.far.ask.Ears, Taken: int64(v.grant.At),
 	}, false, false) // where the store is away the pauses grow on
 }
@@ -342,7 +351,7 @@ func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 	if c := v.narrowest(); s.Scope == retryafter.ScopeRule && c != nil {
 		op.Only, e.Rule = v.budgetName(c.rule, c.key), c.rule.name
 	}
-	res, err := v.far.line.Do(op, false, true)
+	res, err := v.far.line.Tell(v.bound(), op, false, true)
 	if e.Pause = res.Paused; err == nil && e.Pause > 0 {
 		v.far.line.Paused(op.Ear, op.Only, line.Span{To: e.Pause, Source: p.Source, Status: p.Status})
 	}
@@ -369,7 +378,7 @@ func (v *visit) learnFar(ctx context.Context, key line.LearnedKey, dialect strin
 		where = op.Ear
 	}
 	op.Learn.InFlight = v.far.line.Flying(where, v.far.grant)
-	if _, err := v.far.line.Do(op, false, true); err == nil && v.t.observer != nil {
+	if _, err := v.far.line.Tell(v.bound(), op, false, true); err == nil && v.t.observer != nil {
 		if e.Rule == "" {
 			e.Rule = learnedName(key.Name)
 		}

@@ -46,3 +46,40 @@ func TestMaxWaitWhileTheStoreIsAsked(t *testing.T) {
 		wantIdle(s.T, s.Transport)
 	})
 }
+
+// A response is back by its request's deadline, however slow the store is that has to
+// know what it says.
+func TestDeadlineWhileTheStoreIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		limit  limiter.Limit
+		status int
+		lines  []string
+	}{
+		{"a pause", limiter.PerSecond(10), 429, []string{"Retry-After: 60"}},
+		{"what is left", limiter.PerSecond(10), 200, []string{"X-RateLimit-Limit: 5", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"}},
+		{"a strict unit", limiter.Limit{N: 1, Per: time.Minute, Strict: true}, 200, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st := new(slowStore)
+			playConfig(t, headway.Config{Policies: limits(c.limit), Store: st, Secret: []byte("x")}, func(s *scene) {
+				st.delay, st.from = 1500*time.Millisecond, s.base.epoch.Add(time.Second)
+				s.base.latency = 1500 * time.Millisecond
+				s.base.answer = inTurn(says(c.status, "", c.lines...))
+				ctx, cancel := context.WithTimeout(s.Context(), 2*time.Second)
+				defer cancel()
+				a := s.send("A", ask{ctx: ctx})
+				s.until(10 * time.Second)
+				if a.after != 2*time.Second || a.err != nil {
+					s.Errorf("got %v after %v, want the response after 2 s", a.err, a.after)
+				}
+				// The store knows it all the same.
+				st.delay = 0
+				s.until(11 * time.Second)
+				if d, err := s.Delay(ask{}.request("B")); err != nil || d < 49*time.Second {
+					s.Errorf("the next would wait for %v, %v", d, err)
+				}
+			})
+		})
+	}
+}

@@ -2,6 +2,7 @@ package far
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -206,6 +207,9 @@ func (l *Line) dismiss(w *waiter, err error) {
 
 func (e *errand) finish(res store.Result, err error) {
 	e.res, e.err = res, err
+	if errors.Is(err, ErrAway) && e.failed != nil {
+		e.failed()
+	}
 	if e.done != nil {
 		close(e.done)
 	}

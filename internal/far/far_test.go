@@ -146,7 +146,7 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 				mu.Unlock()
 				l.Sent(g)
 				time.Sleep(long)
-				l.Answered(g)
+				l.Answered(context.Background(), g)
 				l.Landed(g)
 				if g.Slot {
 					l.Release()
@@ -246,7 +246,7 @@ func TestS6_FirstComeAsksFirst(t *testing.T) {
 				}
 				got = append(got, own)
 				l.Sent(g)
-				l.Answered(g)
+				l.Answered(context.Background(), g)
 				l.Landed(g)
 			})
 			synctest.Wait()

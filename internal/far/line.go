@@ -3,7 +3,6 @@ package far
 import (
 	"container/list"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -128,6 +127,9 @@ type errand struct {
 	res   store.Result
 	err   error
 	done  chan struct{} // nil: nobody waits
+	// failed is called, under the lock, where the store could not be asked; nil: nothing is
+	// to be done then.
+	failed func()
 	// better says that those in line may start sooner by it, worse that they may
 	// not start in time.
 	better, worse bool
@@ -474,18 +476,16 @@ func (g *Grant) end() {
 }
 
 // Answered tells that a request has its answer, or has ended without one. It
-// returns the instant from which on its strict units count.
-func (l *Line) Answered(g *Grant) store.Instant {
+// returns the instant from which on its strict units count; where ctx ends before the
+// store says it, that of the start.
+func (l *Line) Answered(ctx context.Context, g *Grant) store.Instant {
 	if !g.strict {
 		return g.At
 	}
 	g.strict = false
 	g.end()
 	op := store.Op{Kind: store.OpAnswer, Group: l.group, ID: g.take.ID, Needs: g.take.Needs}
-	res, err := l.Do(op, false, false)
-	if errors.Is(err, ErrAway) {
-		l.client.miss(op)
-	}
+	res, err := l.tell(ctx, &errand{build: func(*Setting) store.Op { return op }, failed: func() { l.client.miss(op) }})
 	if err != nil {
 		return g.At
 	}
@@ -537,8 +537,19 @@ func (l *Line) Do(op store.Op, better, worse bool) (store.Result, error) {
 	return l.run1(&errand{build: func(*Setting) store.Op { return op }, better: better, worse: worse})
 }
 
-func (l *Line) run1(e *errand) (store.Result, error) {
+// Tell is Do for what a response says. It waits no longer than ctx, whose error it
+// returns then; the operation is done all the same.
+func (l *Line) Tell(ctx context.Context, op store.Op, better, worse bool) (store.Result, error) {
+	return l.tell(ctx, &errand{build: func(*Setting) store.Op { return op }, better: better, worse: worse})
+}
+
+func (l *Line) run1(e *errand) (store.Result, error) { return l.tell(context.Background(), e) }
+
+func (l *Line) tell(ctx context.Context, e *errand) (store.Result, error) {
 	if l.client.Away() != nil {
+		if e.failed != nil {
+			e.failed()
+		}
 		return store.Result{}, ErrAway
 	}
 	e.done = make(chan struct{})
@@ -546,8 +557,12 @@ func (l *Line) run1(e *errand) (store.Result, error) {
 	l.errands = append(l.errands, e)
 	l.kick()
 	l.mu.Unlock()
-	<-e.done
-	return e.res, e.err
+	select {
+	case <-e.done:
+		return e.res, e.err
+	case <-ctx.Done():
+		return store.Result{}, ctx.Err()
+	}
 }
 
 // Delay returns when a request that arrives now would start; nil is now. It takes
