@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -439,68 +438,82 @@ func (s *farStore) do(v *visit, kind store.OpKind, c *claim, n int64, taken time
 	return l.Do(store.Op{Kind: kind, Group: group, Needs: []store.Need{need}}, frees, uses)
 }
 
-// status returns what is known of the hosts of a policy.
-func (s *farStore) status(t *Transport, p *policy) (list []HostStatus) {
-	for _, l := range s.client.Lines(p.sites) {
-		_, escaped, _ := strings.Cut(l.Group(), "/")
-		host, err := url.PathUnescape(escaped)
-		if err != nil {
-			panic(err) // group has escaped it
-		}
-		h := HostStatus{Policy: p.name, Host: host, MaxInFlight: p.MaxInFlight}
-		h.Waiting, h.InFlight = l.Waiting()
-		names, ears := l.Names()
-		op := store.Op{Kind: store.OpRead, Group: l.Group(), Ears: ears}
-		for i := range p.rules {
-			r := &p.rules[i]
-			for _, name := range names {
-				rule, digest, _ := strings.Cut(name, "/")
-				if rule == r.stored {
-					h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(r.spec)})
-					op.Needs = append(op.Needs, store.Need{Budget: name, Limit: limitOf(r.spec)})
-				}
-			}
-		}
-		if res, err := l.Do(op, false, false); err == nil {
-			for i := range res.Remaining {
-				h.Rules[i].Remaining = res.Remaining[i]
-			}
-			h.hearFar(res.Heard, op.Needs)
-		} else {
-			h.Rules = nil
-		}
-		l.Done()
-		p.sites.mu.RLock()
-		if near := p.sites.hosts[host]; near != nil {
-			h.Breakers = near.breakers()
-		}
-		p.sites.mu.RUnlock()
-		list = append(list, h)
+// statuses returns what is known of the hosts of policies without asking the store.
+// near is what this process's memory has of them.
+func (s *farStore) statuses(policies map[*sites]*policy, near map[*site]*sight) (list []HostStatus) {
+	type host struct {
+		sites *sites
+		name  string
 	}
+	sights := make(map[host]*sight, len(near))
+	for _, n := range near {
+		if !n.overflow {
+			sights[host{n.sites, n.host}] = n
+		}
+	}
+	seen := map[*far.Line]bool{}
+	s.client.Each(func(l *far.Line) {
+		ss := l.Owner().(*sites)
+		p := policies[ss]
+		if p == nil || seen[l] {
+			return
+		}
+		seen[l] = true
+		h := farStatus(p, l)
+		if n := sights[host{ss, h.Host}]; n != nil {
+			h.Breakers = n.breakers()
+		}
+		list = append(list, h)
+	})
 	return list
 }
 
-// hearFar is hear for what a store has. h.Rules are the rules of needs.
-func (h *HostStatus) hearFar(all []store.Heard, needs []store.Need) {
-	var budgets []*line.Budget
-	for range needs {
-		budgets = append(budgets, new(line.Budget))
+func farStatus(p *policy, l *far.Line) HostStatus {
+	_, escaped, _ := strings.Cut(l.Group(), "/")
+	name, err := url.PathUnescape(escaped)
+	if err != nil {
+		panic(err) // group has escaped it
 	}
-	var list []line.Heard
-	at := func(name string) *line.Budget {
-		if i := slices.IndexFunc(needs, func(n store.Need) bool { return n.Budget == name }); i >= 0 {
-			return budgets[i]
+	h := HostStatus{Policy: p.name, Host: name, MaxInFlight: p.MaxInFlight}
+	h.Waiting, h.InFlight = l.Waiting()
+	rules := map[string]*rule{} // by the name that the store knows
+	for i := range p.rules {
+		rules[p.rules[i].stored] = &p.rules[i]
+	}
+	var heard []line.Heard
+	places := map[*line.Budget]int{} // in h.Rules
+	budgets := map[string]*line.Budget{}
+	var found []store.Heard
+	for from, more := 0, true; more; {
+		all, next := l.Known(from)
+		for _, k := range all {
+			found = append(found, k.Heard...)
+			stored, digest, _ := strings.Cut(k.Name, "/")
+			r := rules[stored]
+			if k.Ear || r == nil || !k.Said && len(k.Heard) == 0 {
+				continue
+			}
+			budgets[k.Name] = new(line.Budget)
+			if k.Said {
+				places[budgets[k.Name]] = len(h.Rules)
+				h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(r.spec), Remaining: k.Left, Age: k.Age})
+			}
 		}
-		return nil
+		from, more = next, next > 0
 	}
-	for _, e := range all {
-		l := line.Heard{Source: e.Source, Pause: e.Pause, LearnedKey: line.LearnedKey{Name: e.Name, Window: e.Window}, Left: e.Left, Limit: e.Limit, Reset: e.Reset, Age: e.Age}
-		if l.Rule = at(e.Ear); l.Rule == nil {
-			l.Rule, l.Label = at(e.Only), earLabel(e.Ear)
+	for _, e := range found {
+		l := line.Heard{
+			Source: e.Source, Pause: e.Pause, LearnedKey: line.LearnedKey{Name: e.Name, Window: e.Window},
+			Left: e.Left, Limit: e.Limit, Reset: e.Reset, Age: e.Age,
 		}
-		list = append(list, l)
+		if l.Rule = budgets[e.Ear]; l.Rule == nil {
+			l.Rule, l.Label = budgets[e.Only], earLabel(e.Ear)
+		}
+		heard = append(heard, l)
 	}
-	h.hear(list, budgets)
+	h.hear(heard, places)
+	h.sort()
+	return h
 }
 
 // earLabel returns the digests of an ear's identity.

@@ -107,33 +107,32 @@ type RuleStatus struct {
 	KeyDigest string
 	// Limit is the limit in force.
 	Limit limiter.Limit
-	// Remaining is how many units could start now; negative in debt.
+	// Remaining is how many units could start now; negative in debt. Over a
+	// Config.Store it is what the store has said to this process last, less what has
+	// started since from a batch of StoreLease.
 	Remaining int64
+	// Age is the time since the store said it; zero in memory. Other processes may have
+	// used some meanwhile, and units may have come back.
+	Age time.Duration
 }
 
-// Snapshot returns what is remembered of every host, by policy and host, for
-// pages and tests. Each host is read at one instant, but not all at the same.
+// Snapshot returns what is remembered of every host, by policy and host, for pages,
+// metrics and tests. It never waits for a Config.Store, asks it nothing, and holds no
+// lock for longer than it takes to read some hundred entries: a host with more than that is
+// read in pieces, each at one instant. Over a store it tells what the store has said to
+// this process last; see RuleStatus.Age.
 func (t *Transport) Snapshot() []HostStatus {
-	var list []HostStatus
+	policies := map[*sites]*policy{}
 	for _, p := range t.config.Load().policies {
-		if t.store != nil && t.store.client.Why() == nil {
-			list = append(list, t.store.status(t, p)...)
-			continue
-		}
-		p.sites.mu.RLock()
-		var all []*site
-		for _, s := range p.sites.hosts {
-			all = append(all, s)
-		}
-		overflow := p.sites.overflow
-		p.sites.mu.RUnlock()
-		if overflow != nil {
-			all = append(all, overflow)
-		}
+		policies[p.sites] = p
+	}
+	var list []HostStatus
+	all := t.table.look(policies)
+	if t.store != nil && t.store.client.Why() == nil {
+		list = t.store.statuses(policies, all)
+	} else {
 		for _, s := range all {
-			h := s.status(p)
-			h.Overflow = s == overflow
-			list = append(list, h)
+			list = append(list, s.status())
 		}
 	}
 	slices.SortFunc(list, func(a, b HostStatus) int {
@@ -142,55 +141,182 @@ func (t *Transport) Snapshot() []HostStatus {
 	return list
 }
 
-func (s *site) status(p *policy) HostStatus {
-	h := HostStatus{Policy: p.name, Host: s.host, MaxInFlight: p.MaxInFlight, Breakers: s.breakers()}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// A sight is what a look at the table has found of one site.
+type sight struct {
+	*site
+	policy   *policy
+	overflow bool
+	keys     []*keyEntry // keys and identities
+	gates    []string    // hosts of a Shared policy
+}
+
+// piece bounds what is looked at while one lock is held: others wait for it.
+const piece = line.MostStatus
+
+// look returns the sites of policies with their keys. Those are found that are there
+// all the while.
+func (t *table) look(policies map[*sites]*policy) map[*site]*sight {
+	found := map[*site]*sight{}
+	at := func(s *site) *sight {
+		if found[s] == nil {
+			found[s] = &sight{site: s, policy: policies[s.sites]}
+		}
+		return found[s]
+	}
+	for ss := range policies {
+		ss.mu.RLock()
+		if o := ss.overflow; o != nil {
+			at(o).overflow = true
+		}
+		ss.mu.RUnlock()
+	}
+	seen := map[*entry]bool{}
+	t.walk(func(e *entry) {
+		switch k := e.key; {
+		case policies[e.site.sites] == nil || seen[e]:
+			return
+		case k == nil:
+			at(e.site)
+		case k.id.place == gatePlace:
+			s := at(e.site)
+			s.gates = append(s.gates, k.text)
+		default:
+			s := at(e.site)
+			s.keys = append(s.keys, k)
+		}
+		seen[e] = true
+	})
+	for s, f := range found {
+		if !f.overflow && !s.current() { // forgotten meanwhile
+			delete(found, s)
+		}
+	}
+	return found
+}
+
+// walk calls f with every entry that is in the ring all the while, and with some twice:
+// from the end on, since the last one takes the place of one that is forgotten.
+func (t *table) walk(f func(*entry)) {
+	var few [piece]*entry
+	t.mu.Lock()
+	left := len(t.ring)
+	t.mu.Unlock()
+	for left > 0 {
+		t.mu.Lock()
+		left = min(left, len(t.ring)) // what was behind it has been seen
+		n := copy(few[:], t.ring[max(0, left-piece):left])
+		t.mu.Unlock()
+		left -= n
+		for _, e := range few[:n] {
+			f(e)
+		}
+	}
+}
+
+// current reports whether s is the entry of its host.
+func (s *site) current() bool {
+	s.sites.mu.RLock()
+	defer s.sites.mu.RUnlock()
+	return s.sites.hosts[s.host] == s
+}
+
+func (s *sight) status() HostStatus {
+	p := s.policy
+	h := HostStatus{Policy: p.name, Host: s.host, Overflow: s.overflow, MaxInFlight: p.MaxInFlight, Breakers: s.breakers()}
+	rules := make([]*rule, len(p.specs)) // by place
 	var budgets []*line.Budget
+	places := map[*line.Budget]int{} // in h.Rules
 	add := func(r *rule, digest string, b *line.Budget) {
+		places[b] = len(h.Rules)
 		h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(*p.spec(r.place))})
 		budgets = append(budgets, b)
 	}
 	for i := range p.rules {
 		r := &p.rules[i]
+		rules[r.place] = r
 		if b := s.at(r.place); b != nil {
 			add(r, "", b)
 		}
-		for id, e := range s.all() {
-			if r.key != nil && id.place == r.place && e.budget != nil {
-				add(r, e.text, e.budget)
-			}
+	}
+	ids := s.newcomers()
+	for _, k := range s.keys {
+		switch {
+		case k.budget == nil:
+			ids = append(ids, k.id.who)
+		case k.id.place < len(rules) && rules[k.id.place] != nil && rules[k.id.place].key != nil:
+			add(rules[k.id.place], k.text, k.budget)
 		}
 	}
-	var left []int64
-	h.Waiting, h.InFlight, left = s.line.Status(budgets)
-	for i := range left {
-		h.Rules[i].Remaining = left[i]
+	var heard []line.Heard
+	for first, from := true, 0; first || from < len(budgets) || len(ids) > 0; first = false {
+		some := budgets[from:min(len(budgets), from+piece)]
+		few := ids[:min(len(ids), piece-len(some))]
+		st := s.line.Status(some, few, first)
+		if first {
+			h.Waiting, h.InFlight = st.Waiting, st.InFlight
+		}
+		for i, left := range st.Left {
+			h.Rules[from+i].Remaining = left
+		}
+		heard = append(heard, st.Heard...)
+		from, ids = from+len(some), ids[len(few):]
 	}
-	h.hear(s.line.Heard(budgets), budgets)
-	slices.SortStableFunc(h.Rules, func(a, b RuleStatus) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest))
-	})
+	h.hear(heard, places)
+	h.sort()
 	return h
 }
 
-func (s *site) breakers() (list []BreakerStatus) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range s.allGates() {
+// newcomers returns the identities that share what there is no room for.
+func (s *site) newcomers() (ids []uint64) {
+	k := s.keys.Load()
+	if k == nil {
+		return nil
+	}
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for _, e := range k.newcomers {
+		ids = append(ids, e.id.who)
+	}
+	return ids
+}
+
+// breakers returns the breakers of a site.
+func (s *sight) breakers() (list []BreakerStatus) {
+	add := func(g *gate) {
 		if b := g.breaker.Load(); b != nil {
 			list = append(list, BreakerStatus{g.host, b.State(), b.Delay(awake.Now()), b.Cause()})
 		}
+	}
+	hosts := s.gates
+	for own := true; own || len(hosts) > 0; own = false {
+		var few []*gate
+		n := min(len(hosts), piece)
+		s.mu.Lock()
+		if gs := s.site.gates.Load(); gs != nil {
+			if own && gs.own != nil {
+				few = append(few, gs.own)
+			}
+			for _, host := range hosts[:n] {
+				if g := gs.hosts[host]; g != nil {
+					few = append(few, g)
+				}
+			}
+		}
+		s.mu.Unlock()
+		for _, g := range few {
+			add(g)
+		}
+		hosts = hosts[n:]
 	}
 	slices.SortFunc(list, func(a, b BreakerStatus) int { return cmp.Compare(a.Host, b.Host) })
 	return list
 }
 
-// hear adds what answers have brought. h.Rules are the rules of budgets.
-func (h *HostStatus) hear(all []line.Heard, budgets []*line.Budget) {
+// hear adds what answers have brought. places says which of h.Rules a budget is.
+func (h *HostStatus) hear(all []line.Heard, places map[*line.Budget]int) {
 	for _, e := range all {
 		rule, key := "", e.Label
-		if i := slices.Index(budgets, e.Rule); i >= 0 {
+		if i, ok := places[e.Rule]; ok {
 			if rule = h.Rules[i].Rule; key == "" {
 				key = h.Rules[i].KeyDigest
 			}
@@ -207,6 +333,13 @@ func (h *HostStatus) hear(all []line.Heard, budgets []*line.Budget) {
 			Remaining: e.Left, Reset: e.Reset, Age: e.Age, Drift: e.Drift,
 		})
 	}
+}
+
+// sort puts the rows in order.
+func (h *HostStatus) sort() {
+	slices.SortStableFunc(h.Rules, func(a, b RuleStatus) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest))
+	})
 	slices.SortStableFunc(h.Pauses, func(a, b PauseStatus) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest))
 	})

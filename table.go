@@ -70,8 +70,9 @@ type site struct {
 
 // keys is the keys of a site.
 type keys struct {
-	mu   sync.RWMutex // guards byID; also held by who writes, inside the site's
-	byID map[keyID]*keyEntry
+	mu        sync.RWMutex // guards following fields; also held by who writes, inside the site's
+	byID      map[keyID]*keyEntry
+	newcomers []*keyEntry // those of byID that are not in the ring
 }
 
 // A keyID is one key under one rule, an identity of several keys, or one host's
@@ -295,6 +296,9 @@ func (s *site) fileKey(e *keyEntry) {
 	}
 	k.mu.Lock()
 	k.byID[e.id] = e
+	if e.newcomers {
+		k.newcomers = append(k.newcomers, e)
+	}
 	k.mu.Unlock()
 }
 
@@ -303,6 +307,9 @@ func (s *site) dropKey(e *keyEntry) {
 	k := s.keys.Load()
 	k.mu.Lock()
 	delete(k.byID, e.id)
+	if e.newcomers {
+		k.newcomers = slices.DeleteFunc(slices.Clone(k.newcomers), func(o *keyEntry) bool { return o == e })
+	}
 	k.mu.Unlock()
 }
 

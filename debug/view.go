@@ -114,10 +114,14 @@ type budget struct {
 	Limit     string `json:"limit"`
 	Most      count  `json:"most"`
 	Remaining count  `json:"remaining"`
+	Age       span   `json:"age_seconds,omitempty"` // since a store has said it
 }
 
 // Debt is how much of it is overspent, else zero or less.
 func (b budget) Debt() count { return -b.Remaining }
+
+// Old says that it may be otherwise by now.
+func (b budget) Old() bool { return time.Duration(b.Age) >= time.Second }
 
 // Fill is the part of it that is left, from 0 to 100.
 func (b budget) Fill() int64 { return fill(b.Remaining, b.Most) }
@@ -262,7 +266,7 @@ func newHost(s headway.HostStatus, all sight, forPage bool) host {
 	}
 	for _, r := range rules {
 		h.Budgets = append(h.Budgets, budget{
-			Rule: r.Rule, Key: r.KeyDigest, Limit: r.Limit.String(), Most: count(most(r.Limit)), Remaining: count(r.Remaining),
+			Rule: r.Rule, Key: r.KeyDigest, Limit: r.Limit.String(), Most: count(most(r.Limit)), Remaining: count(r.Remaining), Age: span(r.Age),
 		})
 	}
 	for _, p := range pauses {

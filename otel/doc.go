@@ -58,7 +58,8 @@
 //   - waiting, in_flight: how many are now in line, and in flight, as
 //     headway.HostStatus has them.
 //   - remaining: how many units could start now; negative in debt. Of a rule with
-//     keys it is the key that has the fewest left. What a server has announced of
+//     keys it is the key that has the fewest left. Over a Config.Store it is what that
+//     has said to this process within the last period of the limit. What a server has announced of
 //     a limit that no rule stands for is the rule "learned".
 //   - units: cost taken from a rule's limit and given back to it. headway.source is
 //     "client" for requests, their settling, and Quota.Wait; "outside" for Quota.Spend.

@@ -10,6 +10,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/limiter"
 )
 
 // The boundaries of the histograms, in seconds. What did not wait at all has the
@@ -243,7 +244,10 @@ func (l *level) add(h *host, s *headway.HostStatus) {
 		}
 	}
 	for _, r := range s.Rules {
-		left(r.Rule, r.Remaining)
+		// What a store said longer than a period ago says nothing of now.
+		if r.Limit.Law == limiter.Calendar || r.Age <= r.Limit.Per {
+			left(r.Rule, r.Remaining)
+		}
 	}
 	for _, r := range s.Learned {
 		left(r.Rule, r.Remaining)

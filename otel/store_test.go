@@ -133,3 +133,34 @@ func TestS82_StoresHaveOneSeries(t *testing.T) {
 		t.Errorf("it went away %d times, want 3", got)
 	}
 }
+
+// Collecting asks a store nothing: what it said last is reported for one period.
+func TestCollectingAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		disk := new(shaky)
+		tr, err := headway.NewTransport(service{}, headway.Config{
+			Observer: r.Observer, Store: disk, Secret: []byte("s"),
+			Policies: []headway.Policy{{Name: "p", Hosts: []string{"api.test"}, Limits: []limiter.Limit{limiter.PerMinute(5)}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.call(tr, t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		disk.away.Store(true)
+		remaining := func() (got []string) {
+			for _, line := range r.series() {
+				if strings.HasPrefix(line, "headway.remaining") || strings.HasPrefix(line, "headway.store") {
+					got = append(got, line)
+				}
+			}
+			return got
+		}
+		time.Sleep(time.Minute)
+		wantLines(t, remaining(), []string{"headway.remaining{headway.rule=5/1m} 4"})
+		time.Sleep(time.Nanosecond)
+		wantLines(t, remaining(), nil)
+	})
+}

@@ -167,7 +167,8 @@ func (t *tx) write() error {
 type hold struct {
 	row   *row // nil for what was heard
 	heard *held
-	need  int // -1: it is everybody's who hears the ear
+	where string // the row of what was heard
+	need  int    // -1: it is everybody's who hears the ear
 	cost  int64
 }
 
@@ -192,7 +193,7 @@ func (t *tx) holds(op *Op) (all []hold) {
 		r := t.budget(op.Group, n)
 		all = append(all, hold{row: r, need: i, cost: n.Cost})
 		for j := range r.heard {
-			all = append(all, hold{heard: &r.heard[j], need: i, cost: n.Cost})
+			all = append(all, hold{heard: &r.heard[j], where: n.Budget, need: i, cost: n.Cost})
 		}
 	}
 	return t.earHolds(op, all)
@@ -205,7 +206,7 @@ func (t *tx) earHolds(op *Op, all []hold) []hold {
 		for j := range r.heard {
 			h := &r.heard[j]
 			if h.only == "" || slices.ContainsFunc(op.Needs, func(n Need) bool { return n.Budget == h.only }) {
-				all = append(all, hold{heard: h, need: -1, cost: 1})
+				all = append(all, hold{heard: h, where: ear, need: -1, cost: 1})
 			}
 		}
 	}
@@ -301,7 +302,7 @@ func (t *tx) do(op *Op) (res Result) {
 	case OpForecast:
 		res.Waits = t.forecast(op.Asks)
 	case OpPause:
-		res.Paused = t.pause(op)
+		t.pause(op, &res)
 	case OpSuccess:
 		for _, ear := range op.Ears {
 			r := t.row(op.Group, ear)
@@ -313,7 +314,7 @@ func (t *tx) do(op *Op) (res Result) {
 			}
 		}
 	case OpLearn:
-		t.learn(op)
+		t.learn(op, &res)
 	default:
 		t.err = fmt.Errorf("store: no operation has the kind %d", op.Kind)
 	}
@@ -328,6 +329,10 @@ func (t *tx) take(op *Op, res *Result) {
 	at, atLeast, bind := earliest(all, t.now, t.now)
 	if at > t.now {
 		res.Wait = t.wait(all, at, atLeast, bind)
+		res.Remaining = t.remaining(op)
+		if bind >= 0 && all[bind].heard != nil {
+			res.Heard = t.hear(nil, all[bind].where, all[bind].heard)
+		}
 		return
 	}
 	slot := t.now
@@ -452,7 +457,7 @@ func (t *tx) remaining(op *Op) []int64 {
 // the server's.
 const mostHeard = 8
 
-func (t *tx) pause(op *Op) time.Duration {
+func (t *tx) pause(op *Op, res *Result) {
 	r, p := t.row(op.Group, op.Ear), op.Pause
 	i := slices.IndexFunc(r.heard, func(h held) bool { return h.pace != nil && h.only == op.Only })
 	if i < 0 {
@@ -482,7 +487,7 @@ func (t *tx) pause(op *Op) time.Duration {
 			h.pace.Found(p.Found, -law.Never)
 		}
 	}
-	return length
+	res.Paused, res.Heard = length, t.hear(nil, op.Ear, h)
 }
 
 func sum(t Instant, d time.Duration) Instant {
@@ -494,7 +499,7 @@ func sum(t Instant, d time.Duration) Instant {
 
 // learn takes in what was announced. Nobody knows what other processes have in
 // flight, so that it only lowers what is left, until units come back.
-func (t *tx) learn(op *Op) {
+func (t *tx) learn(op *Op, res *Result) {
 	l := op.Learn
 	said := law.Said{
 		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: min(l.Started, t.now), Pace: l.Pace,
@@ -527,29 +532,34 @@ func (t *tx) learn(op *Op) {
 	h.source = l.Source
 	h.limit.HearOfSome(t.now, said, l.InFlight)
 	r.dirty = true
+	res.Heard = t.hear(nil, where, h)
+}
+
+// hear appends what holds of h, which was found at a row.
+func (t *tx) hear(all []Heard, where string, h *held) []Heard {
+	e := Heard{Ear: where, Only: h.only, Source: h.source, Window: h.window}
+	if h.pace != nil {
+		end, paused := h.pace.End(t.now)
+		if !paused {
+			return all
+		}
+		e.Pause = time.Duration(end - t.now)
+	} else {
+		s := h.limit.Status(t.now)
+		e.Name, e.Left, e.Limit = h.limit.Name, s.Left, s.Limit
+		e.Reset, e.Age = time.Duration(s.Reset-t.now), time.Duration(t.now-s.Told)
+		if s.Blind {
+			e.Reset, e.Limit = -1, -1
+		}
+	}
+	return append(all, e)
 }
 
 // heard tells what holds of what was heard.
 func (t *tx) heard(op *Op) (all []Heard) {
 	add := func(where string, list []held) {
 		for i := range list {
-			h := &list[i]
-			e := Heard{Ear: where, Only: h.only, Source: h.source, Window: h.window}
-			if h.pace != nil {
-				end, paused := h.pace.End(t.now)
-				if !paused {
-					continue
-				}
-				e.Pause = time.Duration(end - t.now)
-			} else {
-				s := h.limit.Status(t.now)
-				e.Name, e.Left, e.Limit = h.limit.Name, s.Left, s.Limit
-				e.Reset, e.Age = time.Duration(s.Reset-t.now), time.Duration(t.now-s.Told)
-				if s.Blind {
-					e.Reset, e.Limit = -1, -1
-				}
-			}
-			all = append(all, e)
+			all = t.hear(all, where, &list[i])
 		}
 	}
 	for i := range op.Needs {

@@ -268,15 +268,17 @@ type Result struct {
 	At Instant
 	// Wait says when an OpTake that has not taken could.
 	Wait
-	// Remaining is what is left under each need after it: negative in debt,
-	// math.MaxInt64 where nothing is limited.
+	// Remaining is what is left under each need after an OpTake, OpSpend or OpRead:
+	// negative in debt, math.MaxInt64 where nothing is limited.
 	Remaining []int64
 	// Waits are those of OpForecast.
 	Waits []Wait
 	// Paused is for how long nobody concerned starts, by an OpPause that made it
 	// longer; else zero.
 	Paused time.Duration
-	// Heard is what OpRead has found in Ears and about Needs.
+	// Heard is what OpRead has found in Ears and about Needs; of an OpTake that has not
+	// taken the pause or limit that decides, if one does; of OpPause and OpLearn what
+	// they have come to.
 	Heard []Heard
 	// Err, not nil, is a *RowError: the operation needs a row that cannot be read and
 	// stays as it is. It has done nothing, and only At counts besides.

@@ -148,7 +148,11 @@ func (l *Line) startFrom(p *aside, a *Ask, s *Setting, pass line.Pass, now time.
 	g := &Grant{At: p.last, Pass: pass, aside: p, take: p.op, ask: a}
 	for i, n := range p.remaining {
 		g.Left = append(g.Left, n+p.left*p.op.Needs[i].Cost)
+		if k := l.known[p.op.Needs[i].Budget]; k != nil {
+			k.left = g.Left[i] // as of when the store said it
+		}
 	}
+	l.used(&p.op, 1)
 	l.depart(g, s)
 	if p.left == 0 {
 		l.giveAside(p) // with the next question, or when it is time

@@ -218,6 +218,9 @@ func (e *errand) finish(res store.Result, err error) {
 // apply obeys what the store has answered.
 func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 	now := awake.Now()
+	for i := range results {
+		l.know(&b.ops[i], &results[i], now)
+	}
 	for i, e := range b.errands {
 		l.again(e.better, e.worse)
 		e.finish(results[i], results[i].Err)

@@ -35,7 +35,8 @@ type Client struct {
 
 	mu      sync.Mutex // guards following fields
 	lines   map[lineKey]*Line
-	away    error // why; nil: it is there
+	ring    []*Line // the same, to be looked at in pieces
+	away    error   // why; nil: it is there
 	news    []News
 	bad     map[rowName]bool // rows that have been reported and have not been read since
 	backAt  time.Time        // when the store's clock was last reported as set back
@@ -298,7 +299,7 @@ func (c *Client) Line(owner any, group string, setting func() Setting) *Line {
 	key := lineKey{owner, group}
 	l := c.lines[key]
 	if l == nil {
-		l = &Line{client: c, group: group, setting: setting, classes: map[string]*class{}}
+		l = &Line{client: c, owner: owner, group: group, setting: setting, classes: map[string]*class{}}
 		if c.lines == nil {
 			c.lines = map[lineKey]*Line{}
 		}
@@ -308,9 +309,12 @@ func (c *Client) Line(owner any, group string, setting func() Setting) *Line {
 			}
 			if l.users == 0 {
 				delete(c.lines, key)
+				c.dropLocked(l)
 			}
 		}
 		c.lines[key] = l
+		l.place = len(c.ring)
+		c.ring = append(c.ring, l)
 	}
 	l.users++
 	return l
@@ -339,6 +343,37 @@ func (c *Client) Lines(owner any) (all []*Line) {
 	}
 	return all
 }
+
+// dropLocked takes l out of the ring: the last one takes its place.
+func (c *Client) dropLocked(l *Line) {
+	last := len(c.ring) - 1
+	c.ring[l.place] = c.ring[last]
+	c.ring[l.place].place = l.place
+	c.ring[last] = nil
+	c.ring = c.ring[:last]
+}
+
+// Each calls f with every line that is there all the while, some of them twice. It
+// holds the lock for Piece lines at a time.
+func (c *Client) Each(f func(*Line)) {
+	var few [Piece]*Line
+	c.mu.Lock()
+	left := len(c.ring)
+	c.mu.Unlock()
+	for left > 0 {
+		c.mu.Lock()
+		left = min(left, len(c.ring)) // those behind it have been looked at
+		n := copy(few[:], c.ring[max(0, left-Piece):left])
+		c.mu.Unlock()
+		left -= n
+		for _, l := range few[:n] {
+			f(l)
+		}
+	}
+}
+
+// Owner returns whose line it is.
+func (l *Line) Owner() any { return l.owner }
 
 // Group returns the name of its group.
 func (l *Line) Group() string { return l.group }

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -82,14 +81,16 @@ type Line struct {
 	client  *Client
 	group   string
 	setting func() Setting
-	users   int // the client's lock guards it
+	owner   any // whose it is
+	users   int // the client's lock guards it and the following field
+	place   int // in the client's ring
 
-	mu       sync.Mutex      // guards following fields
-	running  bool            // a goroutine is asking
-	batch    uint64          // the number of what it asks
-	inAir    map[*Grant]bool // granted and not answered
-	budgets  map[string]bool // see Names
-	ears     map[string]bool
+	mu       sync.Mutex           // guards following fields
+	running  bool                 // a goroutine is asking
+	batch    uint64               // the number of what it asks
+	inAir    map[*Grant]bool      // granted and not answered
+	known    map[string]*known    // budgets and ears, by name; see Known
+	names    []*known             // the same, in order of their first use
 	pauses   map[string]time.Time // the ends that were last reported, by ear and budget
 	order    list.List            // of *waiter, by arrival
 	arrivals uint64
@@ -620,41 +621,4 @@ func (l *Line) again(better, worse bool) {
 		}
 	}
 	l.check = l.check || worse
-}
-
-// Names returns the budgets and the ears that requests here have needed, as far
-// as they are remembered; the store knows all.
-func (l *Line) Names() (budgets, ears []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Sorted(maps.Keys(l.budgets)), slices.Sorted(maps.Keys(l.ears))
-}
-
-// Remember keeps the names of what a request needs, for Names.
-func (l *Line) Remember(a *Ask) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, n := range a.Needs {
-		if !l.budgets[n.Budget] && l.client.room() {
-			if l.budgets == nil {
-				l.budgets = map[string]bool{}
-			}
-			l.budgets[n.Budget] = true
-		}
-	}
-	for _, e := range a.Ears {
-		if !l.ears[e] && l.client.room() {
-			if l.ears == nil {
-				l.ears = map[string]bool{}
-			}
-			l.ears[e] = true
-		}
-	}
-}
-
-// forget is Remember's opposite, for all.
-func (l *Line) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.budgets, l.ears = nil, nil
 }

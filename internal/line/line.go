@@ -442,14 +442,3 @@ func (l *Line) Waiting() (waiting, inFlight int) {
 	defer l.mu.Unlock()
 	return l.waiting, int(l.inFlight)
 }
-
-// Status returns how many wait and how many are in flight, by slots and by those
-// that Ask.Count counts, and the Remaining of each of budgets, at one instant.
-func (l *Line) Status(budgets []*Budget) (waiting, inFlight int, left []int64) {
-	now := l.lock()
-	defer l.unlock()
-	for _, b := range budgets {
-		left = append(left, b.remaining(now))
-	}
-	return l.waiting, int(max(int64(l.inFlight), l.flying)), left
-}

@@ -21,43 +21,75 @@ type Heard struct {
 	Drift       int64
 }
 
-// Heard returns the pauses that hold and the limits that were learned, those of
-// each of budgets among them.
-func (l *Line) Heard(budgets []*Budget) (all []Heard) {
+// MostStatus bounds what one Status is about: it holds the lock meanwhile.
+const MostStatus = 256
+
+// A Status is what a line says of itself at one instant.
+type Status struct {
+	Waiting, InFlight int
+	Left              []int64 // under each of the budgets
+	// Heard are the pauses that hold and the limits that were learned.
+	Heard []Heard
+}
+
+// Status returns the status with no more than MostStatus budgets and identities: what
+// is left of the budgets, and what concerns one of them, an identity of one of them or
+// one of ids; with host also what concerns everybody.
+func (l *Line) Status(budgets []*Budget, ids []uint64, host bool) (s Status) {
+	if len(budgets)+len(ids) > MostStatus {
+		panic("line: too much to look at under one lock")
+	}
 	now := l.lock()
 	defer l.unlock()
-	add := func(label string, shared bool, rule *Budget, list []held) {
-		for i := range list {
-			h := Heard{Label: label, Shared: shared, Rule: rule, Source: list[i].source, LearnedKey: list[i].key}
-			if list[i].only != nil {
-				h.Rule = list[i].only
-			}
-			switch st := list[i].b.state.(type) {
-			case *law.Pace:
-				end, paused := st.End(now)
-				if !paused {
-					continue
-				}
-				h.Pause = time.Duration(end - now)
-			case *law.Cap:
-				s := st.Status(now)
-				h.Left, h.Limit, h.Drift = s.Left, s.Limit, s.Drift
-				h.Reset, h.Age = time.Duration(s.Reset-now), time.Duration(now-s.Told)
-				if s.Blind {
-					h.Reset, h.Limit = -1, -1
-				}
-			}
-			all = append(all, h)
+	s.Waiting, s.InFlight = l.waiting, int(max(int64(l.inFlight), l.flying))
+	if len(budgets) > 0 {
+		s.Left = make([]int64, len(budgets))
+	}
+	for i, b := range budgets {
+		s.Left[i] = b.remaining(now)
+		s.hear("", false, b, b.heard, now)
+		s.hearEar(b.ear, now)
+	}
+	h := l.heard
+	if h == nil {
+		return s
+	}
+	if host {
+		s.hear("", false, nil, h.host.list, now)
+	}
+	for _, who := range ids {
+		s.hearEar(h.ids[who], now)
+	}
+	return s
+}
+
+func (s *Status) hearEar(e *ear, now law.Time) {
+	if e != nil {
+		s.hear(e.label, e.label == "", nil, e.list, now)
+	}
+}
+
+func (s *Status) hear(label string, shared bool, rule *Budget, list []held, now law.Time) {
+	for i := range list {
+		h := Heard{Label: label, Shared: shared, Rule: rule, Source: list[i].source, LearnedKey: list[i].key}
+		if list[i].only != nil {
+			h.Rule = list[i].only
 		}
-	}
-	for _, b := range budgets {
-		add("", false, b, b.heard)
-	}
-	if h := l.heard; h != nil {
-		add("", false, nil, h.host.list)
-		for _, e := range h.ids {
-			add(e.label, e.label == "", nil, e.list)
+		switch st := list[i].b.state.(type) {
+		case *law.Pace:
+			end, paused := st.End(now)
+			if !paused {
+				continue
+			}
+			h.Pause = time.Duration(end - now)
+		case *law.Cap:
+			c := st.Status(now)
+			h.Left, h.Limit, h.Drift = c.Left, c.Limit, c.Drift
+			h.Reset, h.Age = time.Duration(c.Reset-now), time.Duration(now-c.Told)
+			if c.Blind {
+				h.Reset, h.Limit = -1, -1
+			}
 		}
+		s.Heard = append(s.Heard, h)
 	}
-	return all
 }

@@ -371,11 +371,13 @@ func (c *call) decode(now store.Instant, b, failed []byte) ([]store.Result, erro
 		}
 		switch op.Kind {
 		case store.OpTake:
-			r.take(res, now)
+			c.take(r, res, now)
 		case store.OpSpend:
 			res.Remaining = r.remaining()
 		case store.OpPause:
-			res.Paused = time.Duration(r.int())
+			res.Paused, res.Heard = time.Duration(r.int()), c.heard(r, now)
+		case store.OpLearn:
+			res.Heard = c.heard(r, now)
 		case store.OpRead, store.OpForecast:
 			rows := c.rows()
 			for _, n := range shown(op) {
@@ -408,7 +410,7 @@ const (
 	bitLearned
 )
 
-func (r *reader) take(res *store.Result, now store.Instant) {
+func (c *call) take(r *reader, res *store.Result, now store.Instant) {
 	bits := r.byte()
 	is := func(bit byte) bool { return bits&bit != 0 }
 	switch {
@@ -424,5 +426,34 @@ func (r *reader) take(res *store.Result, now store.Instant) {
 		if w.For = store.Never; w.At != int64(store.Never) {
 			w.For = time.Duration(max(0, w.At-now))
 		}
+		if res.Remaining = r.remaining(); w.Pause || w.Learned {
+			res.Heard = c.heard(r, now)
+		}
 	}
+}
+
+// heard reads what holds of a pause or a limit; nil where it is over, or there is none.
+func (c *call) heard(r *reader, now store.Instant) []store.Heard {
+	row := r.size()
+	if row == 0 {
+		return nil
+	}
+	if r.bad = r.bad || row > len(c.names); r.bad {
+		return nil
+	}
+	h := store.Heard{Ear: c.names[row-1], Only: string(r.text()), Source: string(r.text())}
+	if isLimit := r.byte() != 0; !isLimit {
+		end := r.int()
+		if end <= now {
+			return nil
+		}
+		h.Pause = time.Duration(end - now)
+		return []store.Heard{h}
+	}
+	h.Name, h.Window = string(r.text()), time.Duration(r.int())
+	h.Left, h.Limit, h.Reset, h.Age = r.int(), r.int(), time.Duration(r.int()-now), time.Duration(now-r.int())
+	if blind := r.byte() != 0; blind {
+		h.Reset, h.Limit = -1, -1
+	}
+	return []store.Heard{h}
 }

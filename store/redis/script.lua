@@ -1473,7 +1473,7 @@ local function earHolds(op, all)
 				concerns = concerns or n.name == h.only
 			end
 			if concerns then
-				all[#all + 1] = { heard = h, need = -1, cost = 1 }
+				all[#all + 1] = { heard = h, row_of = ear, need = -1, cost = 1 }
 			end
 		end
 	end
@@ -1486,7 +1486,7 @@ local function holds(op)
 		local r = budget(n)
 		all[#all + 1] = { row = r, need = i - 1, cost = n.cost }
 		for _, h in ipairs(r.heard) do
-			all[#all + 1] = { heard = h, need = i - 1, cost = n.cost }
+			all[#all + 1] = { heard = h, row_of = n.row, need = i - 1, cost = n.cost }
 		end
 	end
 	return earHolds(op, all)
@@ -1604,6 +1604,17 @@ local function setAside(op, all)
 	return n
 end
 
+-- hear says what holds of h, which was found at a row.
+local function hear(row, h)
+	h.st:remaining(now) -- units come back first
+	local head = putSize(row) .. putText(h.only) .. putText(h.source) .. putBool(h.cap)
+	if h.pace then
+		return head .. putTime(h.pace.stop)
+	end
+	local c = h.cap
+	return head .. putText(c.name) .. putInt(h.window) .. putInt(c.left) .. putInt(c.limit) .. putTime(c.stop) .. putTime(c.told) .. putBool(c.blind)
+end
+
 local refused = {}
 local NO_LINE = '\0\0\0\0\0\0\0\0'
 
@@ -1624,7 +1635,8 @@ local function take(op)
 				flags, name = flags + 64, bind.heard.cap.name
 			end
 		end
-		return string.char(flags) .. putTime(t) .. putInt(need) .. putText(name)
+		local why = bind and bind.heard and hear(bind.row_of, bind.heard) or ''
+		return string.char(flags) .. putTime(t) .. putInt(need) .. putText(name) .. remaining(op) .. why
 	end
 	local slot = now
 	if op.due < now and now - op.due <= CATCH_UP then
@@ -1791,7 +1803,7 @@ local function pause(op)
 			h.pace.n = min(max(op.found, 1), MAX_N)
 		end
 	end
-	return putInt(length)
+	return putInt(length) .. hear(op.ear, h)
 end
 
 local function success(op)
@@ -1811,7 +1823,7 @@ end
 
 local function learn(op)
 	if op.limit == 0 and op.left <= 0 then
-		return ''
+		return putSize(0)
 	end
 	local r = rowOf(op.where)
 	local i = indexOf(r.heard, function(h) return h.cap and h.cap.name == op.name and h.window == op.window end)
@@ -1822,7 +1834,7 @@ local function learn(op)
 			n = n + (o.cap and 1 or 0)
 		end
 		if n >= MOST_HEARD then
-			return ''
+			return putSize(0)
 		end
 		h = { only = '', cap = law('cap').new(op.name), window = op.window }
 		h.st = h.cap
@@ -1832,7 +1844,7 @@ local function learn(op)
 	op.started = min(op.started, now)
 	h.cap:hearOfSome(now, op, op.flying)
 	r.dirty = true
-	return ''
+	return hear(op.where, h)
 end
 
 -- How operations are written down, by store.OpKind.

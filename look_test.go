@@ -1,0 +1,71 @@
+package headway
+
+import (
+	"testing"
+)
+
+// fill returns a table whose ring has n keys of one site.
+func fill(n int) (*table, *site) {
+	ss := &sites{hosts: map[string]*site{}}
+	s := ss.add("h")
+	ss.hosts["h"] = s
+	t := &table{max: n}
+	for i := range n {
+		t.file(&keyEntry{entry: entry{site: s}, id: keyID{who: uint64(i) + 1}})
+	}
+	return t, s
+}
+
+// drop takes an entry out of the ring as makeRoom does.
+func (t *table) drop(i int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := len(t.ring) - 1
+	t.ring[i], t.ring[last] = t.ring[last], nil
+	t.ring = t.ring[:last]
+}
+
+// A look at the table holds its lock for one piece at a time, and never while what was
+// found is looked at: what is forgotten after the first piece is not found any more.
+func TestLookTakesTheTableInPieces(t *testing.T) {
+	tab, _ := fill(4 * piece)
+	first := tab.ring[0]
+	calls := 0
+	tab.walk(func(e *entry) {
+		if calls++; calls == 1 {
+			tab.drop(0) // it would hang if the lock were held
+		}
+		if e == first {
+			t.Error("an entry was found after it was forgotten: more than a piece was copied at once")
+		}
+	})
+	if calls < 4*piece-1 {
+		t.Errorf("%d entries were found, want all others", calls)
+	}
+}
+
+// What is there all the while is found, whatever is forgotten meanwhile.
+func TestLookMissesNothing(t *testing.T) {
+	for _, every := range []int{1, 2, 3, 7} {
+		tab, _ := fill(6*piece + 17)
+		kept := map[*entry]bool{}
+		for _, e := range tab.ring {
+			kept[e] = true
+		}
+		found := map[*entry]bool{}
+		calls := 0
+		tab.walk(func(e *entry) {
+			found[e] = true
+			if calls++; calls%every == 0 && len(tab.ring) > 1 {
+				i := calls * 7919 % len(tab.ring)
+				delete(kept, tab.ring[i])
+				tab.drop(i)
+			}
+		})
+		for e := range kept {
+			if !found[e] {
+				t.Fatalf("every %d: an entry that was there all the while was not found", every)
+			}
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package headway_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
+)
+
+// announce answers with what is left of the tenant's own limit.
+func announce(req *http.Request) (*http.Response, error) {
+	resp := ok(req)
+	resp.Header.Set("X-RateLimit-Limit", "5000")
+	resp.Header.Set("X-RateLimit-Remaining", "4000")
+	resp.Header.Set("X-RateLimit-Reset", "60")
+	return resp, nil
+}
+
+// A host of more tenants than are read under one lock is shown whole, and right.
+func TestSnapshotOfManyTenants(t *testing.T) {
+	const n = 1500
+	p := rules(keyed(limiter.PerMinute(10)), headway.Rule{Name: "all", Limit: limiter.PerMinute(100_000)})
+	play(t, p, func(s *scene) {
+		s.base.answer = announce
+		for i := range n {
+			for range 1 + i%3 {
+				s.send("A", key(fmt.Sprint("tenant", i)))
+			}
+		}
+		s.all.Wait()
+		h := s.Snapshot()
+		if len(h) != 1 || len(h[0].Rules) != n+1 || len(h[0].Learned) != n {
+			s.Fatalf("%d hosts, %d rules, %d learned, want 1, %d and %d", len(h), len(h[0].Rules), len(h[0].Learned), n+1, n)
+		}
+		left := map[string]int64{}
+		for _, r := range h[0].Rules {
+			left[r.KeyDigest] = r.Remaining
+		}
+		for i := range n {
+			if got := left[digestOf(t, s, fmt.Sprint("tenant", i))]; got != int64(9-i%3) {
+				s.Fatalf("tenant %d has %d left, want %d", i, got, 9-i%3)
+			}
+		}
+		if left[""] != 100_000-2*n {
+			s.Errorf("all have %d left, want %d", left[""], 100_000-2*n)
+		}
+		if !slices.IsSortedFunc(h[0].Learned, func(a, b headway.LearnedStatus) int { return strings.Compare(a.KeyDigest, b.KeyDigest) }) {
+			s.Error("what was learned is out of order")
+		}
+		for _, l := range h[0].Learned {
+			if _, ok := left[l.KeyDigest]; !ok || l.KeyDigest == "" || l.Limit != 5000 {
+				s.Fatalf("learned %+v of nobody", l)
+			}
+		}
+	})
+}
+
+// A look asks the store nothing, however many tenants there are, whatever it does, and
+// says what the process knows. As reported: lightninglabs/taproot-assets 1242 (each
+// scrape ran queries until it timed out), prometheus-net/prometheus-net 499 (collecting
+// blocked the threads that work), lodgvideon/poseidon-http-server 109 (a scrape held the
+// lock that a request with a new label waits for).
+func TestSnapshotAsksNothing(t *testing.T) {
+	const n = 1000
+	disk := new(shaky)
+	var events []headway.Event
+	playConfig(t, overStore(disk, &events, rules(keyed(limiter.PerMinute(10)))), func(s *scene) {
+		for i := range n {
+			s.send("A", key(fmt.Sprint("tenant", i)))
+		}
+		s.until(5 * time.Second)
+		for _, state := range []string{"there", "hanging", "failing"} {
+			disk.set(func(d *shaky) {
+				if d.hangs = state == "hanging"; state == "failing" {
+					d.err = errGone
+				}
+			})
+			calls := disk.calls
+			begin := time.Now()
+			h := s.Snapshot()
+			if len(h) != 1 || len(h[0].Rules) != n {
+				s.Fatalf("%s: got %d hosts, %d rules", state, len(h), len(h[0].Rules))
+			}
+			for _, r := range h[0].Rules {
+				if r.Remaining != 9 || r.Age != 5*time.Second {
+					s.Fatalf("%s: got %+v, want 9 left, 5 s ago", state, r)
+				}
+			}
+			if synctest.Wait(); disk.calls != calls || time.Since(begin) != 0 {
+				s.Errorf("%s: the store was asked %d times, for %v", state, disk.calls-calls, time.Since(begin))
+			}
+		}
+		if got := kindsOf(events, headway.EventStoreDown); len(got) != 0 {
+			s.Errorf("told %v", got)
+		}
+	})
+}
+
+// What a process knows of a store is what it was told last: of refusals, of batches, of
+// spends, of what is given back, and of what other processes' servers have said.
+func TestSnapshotOverAStoreTellsWhatIsKnown(t *testing.T) {
+	play(t, nil, func(s *scene) {
+		budgets := new(store.Memory)
+		p := limits(limiter.PerMinute(5))
+		p[0].MaxWait = headway.NoWait
+		a := newTransport(s, s.base, overStore(budgets, nil, p))
+		b := newTransport(s, s.base, overStore(budgets, nil, p))
+		left := func(tr *headway.Transport, remaining int64, age time.Duration) {
+			s.Helper()
+			if r := tr.Snapshot()[0].Rules; len(r) != 1 || r[0].Remaining != remaining || r[0].Age != age {
+				s.Errorf("got %+v, want %d left, %v ago", r, remaining, age)
+			}
+		}
+		s.Transport = a
+		s.send("A", ask{})
+		left(a, 4, 0)
+		s.Transport = b
+		s.sendAll(ask{}, "B", "C")
+		left(b, 2, 0)
+		s.until(time.Second)
+		left(a, 4, time.Second) // it has not heard since
+		s.Transport = a
+		s.send("dear", cost(3))
+		left(a, 2, 0) // a refusal tells too
+		q, err := a.Quota("api.test", "5/1m", "")
+		if err != nil {
+			s.Fatal(err)
+		}
+		q.Spend(4)
+		left(a, -2, 0)
+		q.Spend(-1)
+		left(a, -1, 0)
+	})
+}
+
+func TestSnapshotOverAStoreOfABatch(t *testing.T) {
+	p := limits(limiter.PerMinute(100))
+	p[0].StoreLease = 10
+	playConfig(t, overStore(new(store.Memory), nil, p), func(s *scene) {
+		for i := range 4 {
+			s.send("A", ask{})
+			if r := s.Snapshot()[0].Rules[0]; r.Remaining != int64(99-i) {
+				s.Errorf("after %d: %+v, want %d left", i+1, r, 99-i)
+			}
+		}
+	})
+}
+
+// A pause that another process has heard of is known here once it has held somebody up.
+func TestSnapshotOverAStoreOfAnothersPause(t *testing.T) {
+	play(t, nil, func(s *scene) {
+		budgets := new(store.Memory)
+		a := newTransport(s, s.base, overStore(budgets, nil, limits(limiter.PerMinute(50))))
+		b := newTransport(s, s.base, overStore(budgets, nil, limits(limiter.PerMinute(50))))
+		s.base.answer = inTurn(asks5)
+		s.Transport = a
+		s.send("A", ask{})
+		pauses := func(tr *headway.Transport, want string) {
+			s.Helper()
+			got := ""
+			for _, h := range tr.Snapshot() {
+				for _, p := range h.Pauses {
+					got += fmt.Sprintf("%s by %s;", p.Left, p.Source)
+				}
+			}
+			if got != want {
+				s.Errorf("got %q, want %q", got, want)
+			}
+		}
+		pauses(a, "5s by rfc9110;")
+		s.until(time.Second)
+		pauses(a, "4s by rfc9110;")
+		s.Transport = b
+		s.send("B", ask{})
+		pauses(b, "4s by rfc9110;")
+		s.until(3 * time.Second)
+		pauses(b, "2s by rfc9110;")
+		s.until(5 * time.Second)
+		pauses(a, "")
+		pauses(b, "")
+	})
+}
+
+// What a server has announced is known as of the last answer, less what has started
+// since; when its window is over units are back.
+func TestSnapshotOverAStoreOfWhatWasLearned(t *testing.T) {
+	playConfig(t, overStore(new(store.Memory), nil, limits(limiter.PerMinute(5000))), func(s *scene) {
+		s.base.answer = announce
+		s.send("A", ask{})
+		learned := func(want headway.LearnedStatus) {
+			s.Helper()
+			got := s.Snapshot()[0].Learned
+			if len(got) != 1 || got[0] != want {
+				s.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+		want := s.Snapshot()[0].Learned[0]
+		if want.Limit != 5000 || want.Remaining != 4000 || want.Reset != time.Minute || want.Age != 0 {
+			s.Errorf("got %+v", want)
+		}
+		s.base.answer = nil
+		s.until(10 * time.Second)
+		s.sendAll(ask{}, "B", "C")
+		want.Remaining, want.Reset, want.Age = 3998, 50*time.Second, 10*time.Second
+		learned(want)
+		s.until(time.Minute)
+		want.Remaining, want.Reset, want.Age = 5000, -1, time.Minute
+		learned(want)
+		s.until(time.Hour)
+		if got := s.Snapshot()[0].Learned; len(got) != 0 {
+			s.Errorf("an hour later: %+v", got)
+		}
+	})
+}
+
+// Looks, and requests to hosts that come and go, at once: for the race detector.
+func TestSnapshotStorm(t *testing.T) {
+	for _, over := range []store.Store{nil, new(store.Memory)} {
+		cfg := headway.Config{Policies: rules(keyed(limiter.PerSecond(100_000))), MaxHosts: 300, Store: over, Secret: []byte("s")}
+		b := &base{epoch: time.Now()}
+		tr := newTransport(t, b, cfg)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all sync.WaitGroup
+		for g := range 3 {
+			all.Go(func() {
+				for i := range 400 {
+					req := ask{url: fmt.Sprintf("https://h%d.test/", i%40), call: headway.Call{Key: fmt.Sprint(g, i)}}.request("A")
+					if resp, err := tr.RoundTrip(req); err == nil {
+						resp.Body.Close()
+					}
+				}
+				cancel()
+			})
+		}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				tr.Snapshot()
+			}
+		})
+		all.Wait()
+		wantIdle(t, tr)
+	}
+}
