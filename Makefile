@@ -19,9 +19,14 @@ FUZZTIME ?= 30s
 # Modules inside this one; the go tool does not go into them by itself.
 NESTED := $(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*' -printf '%h ')
 
-# Allocations cannot be counted under the race detector, and real time means
-# little there: the tests of these are run once more without it.
-ALLOC = $(shell grep -rl --include='*_test.go' '^func Test.*Alloc' . | xargs -rn1 dirname | sort -u)
+# Under the race detector allocations cannot be counted, and some tests do less:
+# they run once more without it.
+LESS  = $(shell grep -rl --include='*_test.go' --exclude-dir=lint '\braceEnabled\b' . | xargs -rn1 dirname | sort -u)
+ALLOC = $(filter-out $(LESS),$(shell grep -rl --include='*_test.go' --exclude-dir=lint '^func Test.*Alloc' . | xargs -rn1 dirname | sort -u))
+
+# AT_ONCE runs a command for several folders at once, each with its output in one
+# piece: many of their tests wait for servers and for time.
+AT_ONCE = xargs -P 3 -I{} sh -c 'out=$$( { $(1); } 2>&1 ); code=$$?; printf "%s\n" "$$out"; exit $$code'
 
 .PHONY: all test browser redis lint mutate fuzz bench
 
@@ -29,10 +34,10 @@ all: lint test
 
 test: browser redis
 	$(GO) test -race ./...
+	$(GO) test $(LESS)
 	$(if $(ALLOC),$(GO) test -run Alloc $(ALLOC))
-	$(GO) test -run 'S32|S43|S44' . ./limiter
-	for dir in $(NESTED); do $(GO) -C $$dir test -race ./...; done
-	for dir in examples/*/; do $(GO) -C $$dir run .; done
+	printf '%s\n' $(NESTED) | $(call AT_ONCE,$(GO) -C {} test -race ./...)
+	printf '%s\n' examples/*/ | $(call AT_ONCE,$(GO) -C {} run .)
 
 # The page is tested in a browser: Debian's, or the one that CHROMIUM names.
 browser:

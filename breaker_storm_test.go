@@ -160,7 +160,7 @@ func recovers(t interface{ Errorf(string, ...any) }, tr *headway.Transport, c br
 // S73 and S77 a hundred thousand times, under -race: open, half-open and closed
 // against cancels, panics and runtime.Goexit. Nothing wedges, no slot is lost.
 func TestS73_AHundredThousandRounds(t *testing.T) {
-	const workers, rounds = 8, 100_000 / 8
+	workers, rounds := 8, fewer(100_000)/8
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared=%t", shared), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestS73_AHundredThousandRounds(t *testing.T) {
 					t.Error(err)
 				}
 				recovers(t, tr, c)
-				if s, r := sent.Load(), refused.Load(); s < 2*rounds || r < 2*rounds {
+				if s, r := sent.Load(), refused.Load(); s < 2*int64(rounds) || r < 2*int64(rounds) {
 					t.Errorf("%d answered, %d refused by the breaker: the rounds were not what they should be", s, r)
 				}
 			})

@@ -337,3 +337,12 @@ func wantIdle(t testing.TB, tr *headway.Transport) {
 		}
 	}
 }
+
+// fewer returns n, or a fifth of it under the race detector, where each of them takes
+// ten times as long; make test runs all of them without it.
+func fewer(n int) int {
+	if headway.RaceEnabled || testing.Short() {
+		return n / 5
+	}
+	return n
+}

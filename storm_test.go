@@ -198,10 +198,7 @@ func TestS42_NobodyStartsLaterThanTold(t *testing.T) {
 // C54: after a million random operations with cancels, panics and goroutines
 // that end, nobody is in line or in flight, and the limits are whole again.
 func TestC54_Storm(t *testing.T) {
-	workers, rounds := 100, 2500 // of four operations and more
-	if testing.Short() {
-		rounds /= 20
-	}
+	workers, rounds := 100, fewer(2500) // of four operations and more
 	per := func(n int64, d time.Duration) limiter.Limit { return limiter.Limit{N: n, Per: d} }
 	p := []headway.Policy{
 		{
@@ -354,10 +351,7 @@ func storm(f func()) {
 // C55: a cancel races with the release of a slot, and with the timer: no
 // deadlock, exact counts.
 func TestC55_CancelRacesWithRelease(t *testing.T) {
-	rounds := 50_000
-	if testing.Short() {
-		rounds /= 10
-	}
+	rounds := fewer(50_000)
 	p := limits()
 	p[0].MaxInFlight = 1
 	var sent atomic.Int64

@@ -46,12 +46,16 @@ func later(u Unit, a, b time.Time) bool {
 // each begins at the first instant whose local day, week or month is later than
 // all before it, and every instant within it finds the same end.
 func TestCalendarTilesTime(t *testing.T) {
+	from := 1985
+	if raceEnabled { // the rest is without it
+		from = 2018
+	}
 	for _, name := range zones {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			loc := zone(t, name)
 			for _, u := range []Unit{Day, Week, Month} {
-				w := time.Date(1985, 1, 1, 0, 0, 0, 0, loc)
+				w := time.Date(from, 1, 1, 0, 0, 0, 0, loc)
 				w = u.End(w, loc)
 				for w.Year() < 2030 {
 					end := u.End(w, loc)

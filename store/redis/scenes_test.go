@@ -16,6 +16,7 @@ import (
 // exact times: they are compiled as they are, with one file more that says what to
 // keep the budgets in. The root's go.mod does not have to know Redis for that.
 func TestAgainOverRedis(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +55,7 @@ func TestAgainOverRedis(t *testing.T) {
 	}
 	for name, start := range topologies {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.Command("go", args...)
 			cmd.Env = append(os.Environ(), "HEADWAY_TEST_REDIS="+strings.Join(server.Addrs(start(t)), ","))
 			out, err := cmd.CombinedOutput()

@@ -1,0 +1,5 @@
+//go:build !race
+
+package law
+
+const raceEnabled = false
