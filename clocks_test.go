@@ -264,3 +264,32 @@ func TestStoreClockSetBack(t *testing.T) {
 		})
 	}
 }
+
+// A slow store decides at once, and answers a second later.
+type slow struct{ store.Memory }
+
+func (s *slow) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+	results, err := s.Memory.Do(ctx, ops)
+	time.Sleep(time.Second)
+	return results, err
+}
+
+// What a store granted before the machine slept is not used after it: it may no
+// longer count. It goes back.
+func TestSleepEndsAGrant(t *testing.T) {
+	p := limits(limiter.PerDay(1))
+	p[0].StoreDown = headway.StoreDownRefuse
+	playConfig(t, headway.Config{Policies: p, Store: new(slow), Secret: []byte("of the scenes")}, func(s *scene) {
+		a := s.send("A", ask{})
+		s.until(time.Second / 2)
+		awake.Pretend(s, 8*time.Hour)
+		s.until(10 * time.Second)
+		if e, ok := a.err.(*headway.ThrottledError); !ok || e.Reason != limiter.ReasonStore {
+			s.Errorf("A: got %v, want it refused since the store answered too late", a.err)
+		}
+		s.send("B", ask{}) // finds out that the store is there
+		s.until(20 * time.Second)
+		s.send("C", ask{})
+		s.wantStarts("C@21s")
+	})
+}
