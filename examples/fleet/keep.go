@@ -46,7 +46,7 @@ func startServer(path string, port int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 1000 {
+	for range 6000 {
 		conn, err := net.Dial("tcp", addr(port))
 		if err == nil {
 			conn.Close()

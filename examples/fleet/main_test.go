@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -24,7 +25,21 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// That the limit holds is checked each time. Which process gets how much of it is told
+// again where the machine was busy with something else.
 func TestStory(t *testing.T) {
+	var wrong []string
+	for range 3 {
+		if wrong = story(t); wrong == nil {
+			return
+		}
+		t.Log(wrong)
+	}
+	t.Errorf("%v, each time", wrong)
+}
+
+// story tells the story, and returns what is wrong with it.
+func story(t *testing.T) (wrong []string) {
 	var out bytes.Buffer
 	err := tell(&out)
 	t.Logf("%s", out.String())
@@ -48,14 +63,15 @@ func TestStory(t *testing.T) {
 	}
 	const total, fourth, away = 2, 6, 7
 	if n := sum(fourth, killAt, finishAt); n != 0 {
-		t.Errorf("the killed process has started %d", n)
+		wrong = append(wrong, fmt.Sprintf("the killed process has started %d", n))
 	}
 	if n, own := sum(total, killAt, stopAt), (stopAt-killAt)*limit*(processes-1)/processes; n <= own {
-		t.Errorf("the others have started %d, want more than the %d that they had before", n, own)
+		wrong = append(wrong, fmt.Sprintf("the others have started %d, want more than the %d that they had before", n, own))
 	}
 	if n := sum(away, 0, stopAt); n != 0 {
-		t.Errorf("%d starts without the store while it was there", n)
+		wrong = append(wrong, fmt.Sprintf("%d starts without the store while it was there", n))
 	}
+	return wrong
 }
 
 func TestWithoutAServer(t *testing.T) {

@@ -77,7 +77,7 @@ func (f *fleet) play(url string) error {
 	}()
 	select {
 	case <-came:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		return errors.New("the processes do not start")
 	}
 	begin := time.Now()
