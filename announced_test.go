@@ -102,18 +102,17 @@ func TestHostileNumbersHoldNobodyPastItsBound(t *testing.T) {
 			play(t, []headway.Policy{p}, func(s *scene) {
 				s.base.quiet = true
 				alternating := [][]string{hostile(r), hostile(r)}
-				n := 0
+				n, server := 0, rand.New(rand.NewPCG(seed, 41))
 				s.base.answer = oneByOne(func(req *http.Request) (*http.Response, error) {
 					status := 200
-					if r.IntN(6) == 0 {
-						status = []int{429, 503, 403, 529}[r.IntN(4)]
+					if server.IntN(6) == 0 {
+						status = []int{429, 503, 403, 529}[server.IntN(4)]
 					}
-					lines := hostile(r)
+					lines := hostile(server)
 					if n++; seed%3 == 0 {
 						lines = alternating[n%2]
 					}
-					resp, err := says(status, "", lines...)(req)
-					return resp, err
+					return says(status, "", lines...)(req)
 				})
 				s.base.latency = time.Duration(r.IntN(3)) * 100 * time.Millisecond
 				type sent struct {
