@@ -523,7 +523,7 @@ func earLabel(ear string) string {
 	for i := 2; i < len(parts); i += 2 {
 		digests = append(digests, parts[i])
 	}
-	return strings.Join(digests, "+")
+	return labelOf(digests)
 }
 
 var errNoSecret = errors.New("headway: Secret is empty: want the same secret in all processes that share the Store, since budgets are kept by the digests of keys")

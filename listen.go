@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,16 +96,24 @@ func (v *visit) label() string {
 	if v.claims.n == 1 {
 		return v.t.digestOf(v.claims.few[0].key)
 	}
-	var b strings.Builder
+	var digests []string
 	for _, c := range v.claims.all() {
 		if !c.key.none() {
-			if b.Len() > 0 {
-				b.WriteByte('+')
-			}
-			b.WriteString(v.t.digestOf(c.key))
+			digests = append(digests, v.t.digestOf(c.key))
 		}
 	}
-	return b.String()
+	return labelOf(digests)
+}
+
+// labelOf joins the digests of an identity; several rules may have one key.
+func labelOf(digests []string) string {
+	var each []string
+	for _, d := range digests {
+		if !slices.Contains(each, d) {
+			each = append(each, d)
+		}
+	}
+	return strings.Join(each, "+")
 }
 
 // sendStarted sends a request that has taken a unit of each of the route's

@@ -59,7 +59,7 @@ type PauseStatus struct {
 	// Rule is the rule whose requests it holds up; empty for all.
 	Rule string
 	// KeyDigest is the digest of the identity that it holds up, several keys
-	// joined by "+"; empty for everybody, and under Overflow.
+	// joined by "+", each once; empty for everybody, and under Overflow.
 	KeyDigest string
 	// Overflow says that it holds up only the identities that there is no room to
 	// remember; see Config.MaxHosts.

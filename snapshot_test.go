@@ -251,3 +251,31 @@ func TestSnapshotStorm(t *testing.T) {
 		wantIdle(t, tr)
 	}
 }
+
+// An identity of two rules that share one key has one digest, in events, in Snapshot, and
+// over a store.
+func TestDigestOfOneKeyUnderTwoRules(t *testing.T) {
+	for _, over := range []store.Store{nil, new(store.Memory)} {
+		var events []headway.Event
+		p := rules(keyed(limiter.PerMinute(10)), headway.Rule{Name: "day", Limit: limiter.PerDay(100), Key: headway.FromCallKey},
+			headway.Rule{Name: "user", Limit: limiter.PerDay(100), Key: headway.ByHeader("User")})
+		cfg := overStore(over, &events, p)
+		if over == nil {
+			cfg.Store = nil
+		}
+		playConfig(t, cfg, func(s *scene) {
+			s.base.answer = inTurn(asks5)
+			a := key("a")
+			a.header = http.Header{"User": {"u"}}
+			s.send("A", a)
+			one := digestOf(t, s, "a")
+			pauses := s.Snapshot()[0].Pauses
+			if len(pauses) != 1 || strings.Count(pauses[0].KeyDigest, one) != 1 || strings.Count(pauses[0].KeyDigest, "+") != 1 {
+				s.Errorf("got %+v, want the digest %s once, and another", pauses, one)
+			}
+			if e := only(s.T, events, headway.EventPause); e.KeyDigest != pauses[0].KeyDigest {
+				s.Errorf("told %q, want %q", e.KeyDigest, pauses[0].KeyDigest)
+			}
+		})
+	}
+}

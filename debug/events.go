@@ -13,7 +13,7 @@ const (
 
 // stream sends the live part of the page until the reader goes, has taken nothing
 // for too long, or the server shuts down.
-func (h *handler) stream(w http.ResponseWriter, req *http.Request, q string) {
+func (h *handler) stream(w http.ResponseWriter, req *http.Request, in window) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	if req.Method == http.MethodHead {
 		return
@@ -31,16 +31,16 @@ func (h *handler) stream(w http.ResponseWriter, req *http.Request, q string) {
 		case <-timer.C:
 		}
 		s := h.look()
-		var live bytes.Buffer
 		begin := time.Now()
-		if err := page.ExecuteTemplate(&live, "live", newView(s, q, true)); err != nil {
+		e, err := s.event(in)
+		if err != nil {
 			return
 		}
 		took := s.took + time.Since(begin)
 		// This is instead of the server's timeout, which is for what ends. A writer
 		// without deadlines is not the server's own; it knows best.
 		_ = control.SetWriteDeadline(time.Now().Add(patience))
-		if _, err := w.Write(event(live.Bytes())); err != nil {
+		if _, err := w.Write(e); err != nil {
 			return
 		}
 		if err := control.Flush(); err != nil {
@@ -48,6 +48,27 @@ func (h *handler) stream(w http.ResponseWriter, req *http.Request, q string) {
 		}
 		timer.Reset(max(every, 20*took))
 	}
+}
+
+// mostShared bounds how many different events of one sight are kept for other readers.
+const mostShared = 16
+
+// event returns the live part of the page as an event. Readers of the same share it.
+func (s *sight) event(in window) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.live[in]; e != nil {
+		return e, nil
+	}
+	var live bytes.Buffer
+	if err := page.ExecuteTemplate(&live, "live", newView(s, in)); err != nil {
+		return nil, err
+	}
+	e := event(live.Bytes())
+	if len(s.live) < mostShared {
+		s.live[in] = e
+	}
+	return e, nil
 }
 
 // event returns HTML as one server-sent event. A carriage return would end a line

@@ -48,7 +48,7 @@ func watch(t *testing.T, h http.Handler, url string, w *writer, d time.Duration)
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	w.ResponseWriter, w.begin = httptest.NewRecorder(), time.Now()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", url, nil))
+	h.ServeHTTP(w, local(httptest.NewRequestWithContext(ctx, "GET", url, nil)))
 }
 
 // events returns what a stream sends within d.
@@ -102,20 +102,25 @@ func TestStreamEndsWhenNobodyTakesIt(t *testing.T) {
 	})
 }
 
-// TestManyLookOnce: a hundred readers make one sample each period, and no more.
+// TestManyLookOnce: a hundred readers, whenever they came, make one look a second, and no
+// more; those who look at the same share what is made of it.
 func TestManyLookOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
 		defer s.leave()
 		h := Handler(s.Transport).(*handler)
 		ctx, cancel := context.WithCancel(t.Context())
-		for range 100 {
+		for i := range 100 {
 			s.waiting.Go(func() {
+				time.Sleep(time.Duration(i%4) * time.Second / 4)
 				w := &writer{ResponseWriter: httptest.NewRecorder(), failAt: -1}
-				h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/?as=events", nil))
+				h.ServeHTTP(w, local(httptest.NewRequestWithContext(ctx, "GET", "/?as=events", nil)))
 			})
 		}
 		time.Sleep(9500 * time.Millisecond)
+		if got := len(h.last.live); got != 1 {
+			t.Errorf("%d events were made of one look, want 1", got)
+		}
 		cancel()
 		synctest.Wait()
 		time.Sleep(time.Hour) // nobody looks: nothing is sampled

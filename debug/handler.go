@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,17 +17,40 @@ import (
 
 // Handler returns the page of t. Each Recent adds what it remembers; one is
 // enough, and it should be the Config.Observer of t, or be told by it. Handler
-// keeps t in memory.
+// keeps t in memory. It answers to the names of the loopback interface alone; see
+// NewHandler for others.
 func Handler(t *headway.Transport, recent ...*Recent) http.Handler {
-	return &handler{transport: t, recent: recent, servers: make(map[*http.Server]chan struct{})}
+	return NewHandler(t, Config{Recent: recent})
+}
+
+// A Config is what a page is made with. The zero Config is valid.
+type Config struct {
+	// Recent adds what it remembers; one is enough.
+	Recent []*Recent
+	// Hosts are the names that the page answers to besides localhost, 127.0.0.0/8 and
+	// [::1]: host names or addresses as the browser has them in its address bar, each at
+	// any port. A request for another name gets 403, or a page of another site
+	// could read this one by having its own name lead here. "*" is any name: for
+	// pages that ask who is there.
+	Hosts []string
+}
+
+// NewHandler is Handler with a Config.
+func NewHandler(t *headway.Transport, cfg Config) http.Handler {
+	h := &handler{transport: t, recent: slices.Clone(cfg.Recent), names: map[string]bool{}, servers: make(map[*http.Server]chan struct{})}
+	for _, name := range cfg.Hosts {
+		h.names[hostname(name)] = true
+	}
+	return h
 }
 
 type handler struct {
 	transport *headway.Transport // read-only
 	recent    []*Recent          // read-only
+	names     map[string]bool    // read-only: Config.Hosts
 
 	looking sync.Mutex // held while one looks; guards the following field
-	last    sight
+	last    *sight     // nil: nobody has looked yet
 
 	mu      sync.Mutex                     // guards the following field
 	servers map[*http.Server]chan struct{} // closed when the server shuts down
@@ -35,32 +59,41 @@ type handler struct {
 // A sight is what was seen at one time. What it holds is read-only, and its
 // history is that until then.
 type sight struct {
-	at               time.Time
-	took             time.Duration
-	hosts            []headway.HostStatus
-	refusals, pauses []happening
-	outages          []outage
-	observed         bool
-	history          history
+	at                     time.Time
+	took                   time.Duration
+	hosts                  []headway.HostStatus // what matters most comes first
+	refusals, pauses, rows []happening
+	outages                []outage
+	observed               bool
+	history                history
+
+	mu   sync.Mutex        // guards the following field
+	live map[window][]byte // the page's live part, as events
 }
 
 // look returns what is to be seen now. However many look, it is looked at most
 // once a period.
-func (h *handler) look() sight {
+func (h *handler) look() *sight {
 	h.looking.Lock()
 	defer h.looking.Unlock()
 	now := time.Now()
-	if !h.last.at.IsZero() && now.Sub(h.last.at) < period {
-		return h.last
+	var past history
+	if h.last != nil {
+		if now.Sub(h.last.at) < period {
+			return h.last
+		}
+		past = h.last.history
 	}
-	s := sight{at: now, hosts: h.transport.Snapshot(), observed: len(h.recent) > 0}
+	s := &sight{at: now, hosts: h.transport.Snapshot(), observed: len(h.recent) > 0, live: map[window][]byte{}}
+	s.history = past.with(now, s.hosts)
+	byImportance(s.hosts)
 	for _, r := range h.recent {
-		refusals, pauses := r.read()
+		refusals, pauses, rows := r.read()
 		s.refusals = append(s.refusals, refusals...)
 		s.pauses = append(s.pauses, pauses...)
+		s.rows = append(s.rows, rows...)
 		s.outages = append(s.outages, r.outage())
 	}
-	s.history = h.last.history.with(now, s.hosts)
 	s.took = time.Since(now)
 	h.last = s
 	return s
@@ -73,33 +106,43 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Referrer-Policy", "no-referrer")
 	head.Set("Content-Security-Policy", policy)
+	if !h.answersTo(req.Host) {
+		http.Error(w, "the page answers to the names of the loopback interface, and to those of Config.Hosts", http.StatusForbidden)
+		return
+	}
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		head.Set("Allow", "GET, HEAD")
 		http.Error(w, "the page is read-only", http.StatusMethodNotAllowed)
 		return
 	}
 	query := req.URL.Query()
-	q := query.Get("q")
-	switch query.Get("as") {
-	case "", "html":
-		h.write(w, "text/html; charset=utf-8", func(b *bytes.Buffer) error {
-			return page.ExecuteTemplate(b, "page", struct {
-				Style  template.CSS
-				Script template.JS
-				Query  string
-				View   view
-			}{template.CSS(style), template.JS(script), q, newView(h.look(), q, true)})
-		})
+	as := query.Get("as")
+	if as != "" && as != "html" && as != "json" && as != "events" {
+		http.Error(w, "as is html, json or events", http.StatusBadRequest)
+		return
+	}
+	in, err := windowOf(query, as != "json")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	switch as {
 	case "json":
 		h.write(w, "application/json", func(b *bytes.Buffer) error {
 			enc := json.NewEncoder(b)
 			enc.SetIndent("", "  ")
-			return enc.Encode(newView(h.look(), q, false))
+			return enc.Encode(newView(h.look(), in))
 		})
 	case "events":
-		h.stream(w, req, q)
+		h.stream(w, req, in)
 	default:
-		http.Error(w, "as is html, json or events", http.StatusBadRequest)
+		h.write(w, "text/html; charset=utf-8", func(b *bytes.Buffer) error {
+			return page.ExecuteTemplate(b, "page", struct {
+				Style  template.CSS
+				Script template.JS
+				View   view
+			}{template.CSS(style), template.JS(script), newView(h.look(), in)})
+		})
 	}
 }
 

@@ -1,9 +1,11 @@
 package debug
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,10 +24,16 @@ import (
 // get asks a handler, and returns its answer and the text of it.
 func get(h http.Handler, method, url string) (*http.Response, string) {
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(method, url, nil))
+	h.ServeHTTP(w, local(httptest.NewRequest(method, url, nil)))
 	resp := w.Result()
 	text, _ := io.ReadAll(resp.Body) // from memory
 	return resp, string(text)
+}
+
+// local returns the request as a browser on this machine would send it.
+func local(req *http.Request) *http.Request {
+	req.Host = "localhost:6060"
+	return req
 }
 
 // newPage returns a Transport over base, and its page.
@@ -202,6 +210,7 @@ func TestPageJSON(t *testing.T) {
     "paused": 1,
     "open": 1
   },
+  "offset": 0,
   "hosts": [
     {
       "policy": "all",
@@ -216,6 +225,20 @@ func TestPageJSON(t *testing.T) {
           "from": "a.shared.test",
           "ago_seconds": 2,
           "cut": true
+        }
+      ]
+    },
+    {
+      "policy": "fails",
+      "host": "fails.test",
+      "waiting": 0,
+      "in_flight": 0,
+      "breakers": [
+        {
+          "host": "fails.test",
+          "state": "open",
+          "retry_after_seconds": 7,
+          "error": "connection \u003creset\u003e by peer"
         }
       ]
     },
@@ -248,20 +271,6 @@ func TestPageJSON(t *testing.T) {
           "reset_seconds": 1856.5,
           "age_seconds": 3.5,
           "drift": 0
-        }
-      ]
-    },
-    {
-      "policy": "fails",
-      "host": "fails.test",
-      "waiting": 0,
-      "in_flight": 0,
-      "breakers": [
-        {
-          "host": "fails.test",
-          "state": "open",
-          "retry_after_seconds": 7,
-          "error": "connection \u003creset\u003e by peer"
         }
       ]
     },
@@ -383,7 +392,7 @@ func TestPageLeavesOut(t *testing.T) {
 		s.now(t, "GET", "https://h128.test/429", "t", 1)
 		_, html := get(h, "GET", "/")
 		text := textOf(html)
-		if got := strings.Count(html, "<section"); got != 101 || !strings.Contains(text, "and 30 hosts more") {
+		if got := strings.Count(html, "<section"); got != 101 || !strings.Contains(text, "hosts 1 to 100 of 130") {
 			t.Errorf("%d sections, want 100 hosts and the refusals", got)
 		}
 		if !strings.Contains(text, "h128.test policy many paused") {
@@ -399,12 +408,177 @@ func TestPageLeavesOut(t *testing.T) {
 		if !strings.Contains(text, " 20 of 50 left") || !strings.Contains(text, " 39 of 50 left") || strings.Contains(text, " 40 of 50 left") {
 			t.Errorf("want those with least left: %s", text)
 		}
-		var v struct {
-			Hosts []struct{ Budgets []struct{ Remaining int } }
+		// What is left out stands on the next page, and nothing twice.
+		_, html = get(h, "GET", "/?offset=100")
+		if got := strings.Count(html, "<section"); got != 31 || !strings.Contains(textOf(html), "hosts 101 to 130 of 130") {
+			t.Errorf("%d sections, want 30 hosts and the refusals", got)
 		}
-		_, text = get(h, "GET", "/?as=json")
-		if err := json.Unmarshal([]byte(text), &v); err != nil || len(v.Hosts) != 130 || len(v.Hosts[129].Budgets) != 31 {
-			t.Errorf("%v: %d hosts, want 130", err, len(v.Hosts))
+		if !strings.Contains(html, `<a rel="prev" href="?q=&amp;offset=0">`) || strings.Contains(html, `rel="next"`) {
+			t.Errorf("the last page leads elsewhere:\n%s", html)
+		}
+		if _, html = get(h, "GET", "/?q=h&offset=0"); !strings.Contains(html, `<a rel="next" href="?q=h&amp;offset=100">`) || strings.Contains(html, `rel="prev"`) {
+			t.Errorf("the first page leads elsewhere:\n%s", html)
+		}
+		if _, html = get(h, "GET", "/?offset=500"); !strings.Contains(textOf(html), "There are only 130 hosts") {
+			t.Errorf("beyond the end: %s", textOf(html))
+		}
+	})
+}
+
+// TestJSONIsPaged: it shows 100 hosts, what matters most first, and 100 rows of each
+// table, unless it is asked for more; the totals are of all.
+func TestJSONIsPaged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, tr := newPage(t, headway.Policy{
+			Name: "many", Hosts: []string{"*"},
+			Rules: []headway.Rule{{Name: "tenant", Limit: limiter.PerMinute(5), Key: headway.ByHeader("X-Tenant")}},
+		})
+		s := &scene{Transport: tr}
+		for i := range 1130 {
+			s.now(t, "GET", fmt.Sprintf("https://h%04d.test/", i), "t", 1)
+		}
+		for i := range 250 {
+			s.now(t, "GET", "https://h0007.test/", fmt.Sprint(i), 1)
+		}
+		s.now(t, "GET", "https://h0500.test/429", "t", 1)
+		type page struct {
+			Total  struct{ Hosts, Paused int }
+			Offset int
+			Hosts  []struct {
+				Host        string
+				Budgets     []struct{}
+				MoreBudgets int `json:"more_budgets"`
+			}
+		}
+		read := func(query string) (p page) {
+			t.Helper()
+			resp, text := get(h, "GET", "/?as=json"+query)
+			if err := json.Unmarshal([]byte(text), &p); err != nil {
+				t.Fatalf("%s: %s, %v", query, resp.Status, err)
+			}
+			if p.Total.Paused > 0 && p.Total.Hosts != 1130 && !strings.Contains(query, "q=") {
+				t.Errorf("%s: %d hosts in all, want 1130", query, p.Total.Hosts)
+			}
+			return p
+		}
+		for query, want := range map[string]struct {
+			hosts, offset int
+			first         string
+		}{
+			"": {100, 0, "h0500.test"}, "&limit=1": {1, 0, "h0500.test"}, "&limit=5000": {1000, 0, "h0500.test"},
+			"&offset=1": {100, 1, "h0000.test"}, "&offset=1100": {30, 1100, "h1100.test"}, "&offset=1130": {0, 1130, ""},
+			"&offset=99999": {0, 1130, ""}, "&limit=0": {0, 0, ""}, "&q=h011": {10, 0, "h0110.test"}, "&q=h011&offset=3&limit=2": {2, 3, "h0113.test"},
+			"&limit=99999999999999999999": {-1, 0, ""}, "&limit=-1": {-1, 0, ""}, "&offset=x": {-1, 0, ""},
+		} {
+			if want.hosts < 0 {
+				if resp, text := get(h, "GET", "/?as=json"+query); resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "is a number") {
+					t.Errorf("%s: got %s, want 400", query, resp.Status)
+				}
+				continue
+			}
+			p := read(query)
+			if len(p.Hosts) != want.hosts || p.Offset != want.offset || want.hosts > 0 && p.Hosts[0].Host != want.first {
+				t.Errorf("%s: got %d hosts from %d on, %+v, want %+v", query, len(p.Hosts), p.Offset, p.Hosts[:min(1, len(p.Hosts))], want)
+			}
+		}
+		for rows, want := range map[string]int{"": 100, "&rows=7": 7, "&rows=99999": 251} {
+			p := read("&q=h0007" + rows)
+			if h := p.Hosts[0]; len(h.Budgets) != want || h.MoreBudgets != 251-want {
+				t.Errorf("rows%s: %d budgets and %d more, want %d of 251", rows, len(h.Budgets), h.MoreBudgets, want)
+			}
+		}
+		seen := map[string]bool{}
+		for offset := 0; ; offset += 100 {
+			p := read(fmt.Sprint("&offset=", offset))
+			for _, h := range p.Hosts {
+				if seen[h.Host] {
+					t.Errorf("%s is on two pages", h.Host)
+				}
+				seen[h.Host] = true
+			}
+			if len(p.Hosts) == 0 {
+				break
+			}
+		}
+		if len(seen) != 1130 {
+			t.Errorf("%d hosts on all pages, want 1130", len(seen))
+		}
+	})
+}
+
+// TestPageAnswersToItsNames: a page of another site whose name leads here reads nothing,
+// whatever it asks for. As reported: quick-lint/quick-lint-js 951, spec-kitty/spec-kitty
+// 4769 (all of the read API, by a name that was bound anew), and headroomlabs-ai/headroom
+// 605 (the check of the caller's address passes).
+func TestPageAnswersToItsNames(t *testing.T) {
+	tr, err := headway.NewTransport(base{}, headway.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	always := []string{
+		"localhost", "localhost:6060", "LOCALHOST:1", "localhost.", "localhost.:80", "127.0.0.1", "127.0.0.1:6060", "127.8.9.10:6060",
+		"[::1]", "[::1]:6060", "[0:0:0:0:0:0:0:1]:80", "[::ffff:127.0.0.1]:80",
+	}
+	never := []string{
+		"", "evil.example", "evil.example:6060", "localhost.evil.example", "evil-localhost", "127.0.0.1.evil.example", "127.0.0.1.nip.io:6060",
+		"10.0.0.1:6060", "0.0.0.0:6060", "[::]:6060", "[fe80::1]", "128.0.0.1", "127.1", "2130706433", "0x7f.1", "localhost@evil.example",
+		"[::1].evil.example", ":6060", ".", "[]",
+	}
+	own := []string{"ops.example.com", "OPS.example.com:8443", "ops.example.com.", "10.1.2.3:6060", "[fd00::7]"}
+	plain := Handler(tr)
+	named := NewHandler(tr, Config{Hosts: []string{"Ops.Example.com:443", "10.1.2.3", "fd00::7"}})
+	any := NewHandler(tr, Config{Hosts: []string{"*"}})
+	check := func(h http.Handler, hosts []string, want int) {
+		t.Helper()
+		for _, host := range hosts {
+			for _, as := range []string{"", "html", "json", "events", "xml"} {
+				for _, method := range []string{"GET", "HEAD"} {
+					req := httptest.NewRequest(method, "/?as="+as, nil)
+					ctx, cancel := context.WithCancel(t.Context())
+					cancel() // a stream ends at once
+					req = req.WithContext(ctx)
+					req.Host = host
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, req)
+					if as == "xml" && want == http.StatusOK {
+						continue
+					}
+					if w.Code != want || want != http.StatusOK && strings.Contains(w.Body.String(), "hosts\"") {
+						t.Errorf("%s as=%s to %q: got %d, want %d", method, as, host, w.Code, want)
+					}
+				}
+			}
+		}
+	}
+	check(plain, always, http.StatusOK)
+	check(plain, append(never, own...), http.StatusForbidden)
+	check(named, append(always, own...), http.StatusOK)
+	check(named, append(never, "ops.example.com.evil.example", "xops.example.com"), http.StatusForbidden)
+	check(any, append(always, "evil.example", "10.0.0.1:1"), http.StatusOK)
+}
+
+// TestPageTellsOfRows: rows of a store that could not be read.
+func TestPageTellsOfRows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var recent Recent
+		tr, err := headway.NewTransport(base{}, headway.Config{Observer: &recent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, away := range []bool{false, true, true} {
+			recent.Observe(t.Context(), headway.Event{
+				Kind: headway.EventStoreRow, Policy: "p", Host: "api.test", Rule: "r", KeyDigest: "d1", Away: away, Err: errors.New("<damaged>"),
+			})
+		}
+		_, html := get(Handler(tr, &recent), "GET", "/")
+		text := textOf(html)
+		for _, want := range []string{
+			"A row of the store could not be read, just now: api.test, rule r d1 . It has begun anew. &lt;damaged&gt;",
+			"A row of the store could not be read, 2 times, last just now: api.test, rule r d1 . The store does not decide for its requests.",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in %s", want, text)
+			}
 		}
 	})
 }

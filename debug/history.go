@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	back       = 5 * time.Minute   // how far back the pictures go
-	maxSamples = 600               // as many as fit into that, a period apart
-	period     = back / maxSamples // at most one sample in so much time
-	maxLines   = 100               // of each sample, the longest
-	holds      = 6 * time.Second   // how long a sample stands for what came after it
+	back       = 5 * time.Minute // how far back the pictures go
+	period     = time.Second     // at most one look in so much time
+	maxSamples = int(back/period) + 1
+	maxLines   = 100             // of each sample, the longest
+	holds      = 6 * time.Second // how long a sample stands for what came after it
 )
 
 // A place is a line: a policy and host.

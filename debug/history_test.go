@@ -48,7 +48,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestHistoryIsBounded: five minutes, 600 samples, the 100 longest lines of each.
+// TestHistoryIsBounded: five minutes, 301 samples, the 100 longest lines of each.
 func TestHistoryIsBounded(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	var h history
@@ -66,8 +66,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		h = h.with(now, lines(1))
 	}
-	if len(h.samples) != 600 || cap(h.samples) > 2400 {
-		t.Errorf("%d samples in room for %d, want 600", len(h.samples), cap(h.samples))
+	if len(h.samples) != 301 || cap(h.samples) > 1200 {
+		t.Errorf("%d samples in room for %d, want 301", len(h.samples), cap(h.samples))
 	}
 	many := make([]int, 1000)
 	for i := range many {

@@ -19,6 +19,7 @@ type Recent struct {
 	mu       sync.Mutex // guards following fields
 	refusals ring
 	pauses   ring
+	rows     ring
 	store    outage
 }
 
@@ -31,6 +32,8 @@ func (r *Recent) Observe(_ context.Context, e headway.Event) {
 		to = &r.refusals
 	case headway.EventPause:
 		to = &r.pauses
+	case headway.EventStoreRow:
+		to = &r.rows
 	case headway.EventStoreDown, headway.EventStoreUp:
 	default:
 		if !e.Away {
@@ -47,10 +50,10 @@ func (r *Recent) Observe(_ context.Context, e headway.Event) {
 }
 
 // read returns what is remembered, the newest first.
-func (r *Recent) read() (refusals, pauses []happening) {
+func (r *Recent) read() (refusals, pauses, rows []happening) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.refusals.newest(), r.pauses.newest()
+	return r.refusals.newest(), r.pauses.newest(), r.rows.newest()
 }
 
 // outage returns the last of a store.

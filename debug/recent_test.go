@@ -32,7 +32,7 @@ func TestRecentFolds(t *testing.T) {
 		c := a
 		c.Kind, c.Reason, c.Status = headway.EventPause, 0, 429
 		tell(c)
-		refusals, pauses := r.read()
+		refusals, pauses, _ := r.read()
 		check := func(h happening, host string, first, last time.Duration, count int, retryAfter time.Duration) {
 			t.Helper()
 			if h.Event.Host != host || h.First.Sub(begin) != first || h.Last.Sub(begin) != last || h.Count != count || h.Event.RetryAfter != retryAfter {
@@ -55,7 +55,7 @@ func TestRecentIsBounded(t *testing.T) {
 		r.Observe(t.Context(), headway.Event{Kind: headway.EventRefused, Host: fmt.Sprint(i)})
 	}
 	r.Observe(t.Context(), headway.Event{Kind: headway.EventRefused, Host: "80"})
-	refusals, _ := r.read()
+	refusals, _, _ := r.read()
 	if len(refusals) != 32 {
 		t.Fatalf("%d are kept, want 32", len(refusals))
 	}
@@ -90,7 +90,7 @@ func TestRecentFromMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	refusals, _ := r.read()
+	refusals, _, _ := r.read()
 	sum := 0
 	for _, h := range refusals {
 		sum += h.Count

@@ -197,5 +197,5 @@ func pictured(h *handler, now time.Time) {
 			{Policy: "mail", Host: "eu.mail.test", Waiting: max(0, i-250) / 10},
 		})
 	}
-	h.last.history = past
+	h.last = &sight{history: past}
 }

@@ -12,21 +12,55 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-const (
-	maxHosts = 100 // on the page
-	maxRows  = 20  // of each table of a host
-)
-
 // A view is what the page shows, and JSON.
 type view struct {
 	At       time.Time `json:"at"`
-	Total    total     `json:"total"`
+	Total    total     `json:"total"`            // of all hosts, whether they are in Hosts or not
 	Stores   []stored  `json:"stores,omitempty"` // that are away, or were
+	Rows     []unread  `json:"rows,omitempty"`   // of stores that could not be read
+	Offset   int       `json:"offset"`           // of Hosts
 	Hosts    []host    `json:"hosts"`
 	Refusals []refusal `json:"refusals"`
 
-	MoreHosts int  `json:"-"` // that the page does not show
-	Observed  bool `json:"-"` // a Recent is there
+	Query    string `json:"-"`
+	Observed bool   `json:"-"` // a Recent is there
+}
+
+// First and Last are which hosts it shows, counted from 1.
+func (v view) First() int { return v.Offset + 1 }
+
+// Last is the last that it shows.
+func (v view) Last() int { return v.Offset + len(v.Hosts) }
+
+// Parted says that there are other hosts than those it shows.
+func (v view) Parted() bool { return len(v.Hosts) < v.Total.Hosts }
+
+// Before is the offset of the page before it, -1 for none.
+func (v view) Before() int {
+	if v.Offset == 0 {
+		return -1
+	}
+	return max(0, v.Offset-maxHosts)
+}
+
+// After is the offset of the next page, -1 for none.
+func (v view) After() int {
+	if v.Last() >= v.Total.Hosts {
+		return -1
+	}
+	return v.Last()
+}
+
+// An unread is a row of a store that could not be read.
+type unread struct {
+	Policy string `json:"policy"`
+	Host   string `json:"host"`
+	Rule   string `json:"rule,omitempty"`
+	Key    string `json:"key_digest,omitempty"`
+	Anew   bool   `json:"anew"` // it has begun anew; else the store does not decide for it
+	Err    string `json:"error,omitempty"`
+	Count  int    `json:"count"`
+	Last   span   `json:"last_seconds_ago"`
 }
 
 // A total is over all hosts of a view.
@@ -70,9 +104,14 @@ type host struct {
 	Pauses   []pause   `json:"pauses,omitempty"`
 	Learned  []learned `json:"learned,omitempty"`
 
-	Gate                                               string  `json:"-"` // what the worst of its breakers is; empty without any
-	Line                                               picture `json:"-"`
-	MoreBreakers, MoreBudgets, MorePauses, MoreLearned int     `json:"-"` // that the page does not show
+	Gate string  `json:"-"` // what the worst of its breakers is; empty without any
+	Line picture `json:"-"`
+
+	// How many are left out.
+	MoreBreakers int `json:"more_breakers,omitempty"`
+	MoreBudgets  int `json:"more_budgets,omitempty"`
+	MorePauses   int `json:"more_pauses,omitempty"`
+	MoreLearned  int `json:"more_learned,omitempty"`
 }
 
 // Title is the host, or what it stands for.
@@ -183,12 +222,13 @@ func fill(left, most count) int64 {
 	return int64(math.Round(100 * float64(min(max(left, 0), most)) / float64(most)))
 }
 
-// newView returns the policies and hosts whose name contains q. For the page it
-// leaves out what is too much to look at.
-func newView(s sight, q string, forPage bool) view {
-	v := view{At: s.at.UTC(), Hosts: []host{}, Refusals: []refusal{}, Observed: s.observed}
+// newView returns the policies and hosts whose name contains in.q, as far as they are in
+// the window. For the page it leaves out what is too much to look at.
+func newView(s *sight, in window) view {
+	v := view{At: s.at.UTC(), Offset: in.offset, Hosts: []host{}, Refusals: []refusal{}, Query: in.q, Observed: s.observed}
+	q := strings.ToLower(in.q)
 	wanted := func(policy, host string) bool {
-		return strings.Contains(strings.ToLower(policy), strings.ToLower(q)) || strings.Contains(host, strings.ToLower(q))
+		return q == "" || strings.Contains(strings.ToLower(policy), q) || strings.Contains(host, q)
 	}
 	for _, o := range s.outages {
 		if !o.began.IsZero() {
@@ -200,7 +240,9 @@ func newView(s sight, q string, forPage bool) view {
 		if !wanted(h.Policy, h.Host) {
 			continue
 		}
-		all = append(all, h)
+		if v.Total.Hosts >= in.offset && len(all) < in.limit {
+			all = append(all, h)
+		}
 		v.Total.Hosts++
 		v.Total.Waiting += h.Waiting
 		v.Total.InFlight += h.InFlight
@@ -211,15 +253,16 @@ func newView(s sight, q string, forPage bool) view {
 			v.Total.Open++
 		}
 	}
-	if forPage {
-		all, v.MoreHosts = mostOf(all, maxHosts, func(a, b headway.HostStatus) int {
-			return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(len(b.Pauses), len(a.Pauses)), cmp.Compare(worst(b), worst(a)), cmp.Compare(b.InFlight, a.InFlight))
+	v.Offset = min(v.Offset, v.Total.Hosts)
+	if in.page { // places on it change as little as can be
+		slices.SortFunc(all, func(a, b headway.HostStatus) int {
+			return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Host, b.Host))
 		})
 	}
 	for _, h := range all {
-		v.Hosts = append(v.Hosts, newHost(h, s, forPage))
+		v.Hosts = append(v.Hosts, newHost(h, s, in))
 	}
-	if forPage { // what is going on comes first, each part in order of names
+	if in.page { // what is going on comes first, each part in order of names
 		slices.SortStableFunc(v.Hosts, func(a, b host) int {
 			switch {
 			case a.Busy() == b.Busy():
@@ -230,6 +273,17 @@ func newView(s sight, q string, forPage bool) view {
 				return 1
 			}
 		})
+	}
+	for _, r := range s.rows {
+		if e := r.Event; wanted(e.Policy, e.Host) {
+			row := unread{
+				Policy: e.Policy, Host: e.Host, Rule: e.Rule, Key: e.KeyDigest, Anew: !e.Away, Count: r.Count, Last: span(s.at.Sub(r.Last)),
+			}
+			if e.Err != nil {
+				row.Err = e.Err.Error()
+			}
+			v.Rows = append(v.Rows, row)
+		}
 	}
 	for _, r := range s.refusals {
 		if e := r.Event; wanted(e.Policy, e.Host) {
@@ -243,20 +297,20 @@ func newView(s sight, q string, forPage bool) view {
 	return v
 }
 
-func newHost(s headway.HostStatus, all sight, forPage bool) host {
+func newHost(s headway.HostStatus, all *sight, in window) host {
 	h := host{Policy: s.Policy, Host: s.Host, Overflow: s.Overflow, Waiting: s.Waiting, InFlight: s.InFlight, Slots: s.MaxInFlight}
 	gates, rules, pauses, heard := s.Breakers, s.Rules, s.Pauses, s.Learned
 	if len(gates) > 0 {
 		h.Gate = worst(s).String()
 	}
-	if forPage {
-		gates, h.MoreBreakers = mostOf(slices.DeleteFunc(slices.Clone(gates), func(b headway.BreakerStatus) bool { return b.State == breaker.Closed }),
-			maxRows, func(a, b headway.BreakerStatus) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
+	if in.page {
+		gates = slices.DeleteFunc(slices.Clone(gates), func(b headway.BreakerStatus) bool { return b.State == breaker.Closed })
 		h.Line = all.history.draw(place{s.Policy, s.Host}, all.at)
-		rules, h.MoreBudgets = mostOf(rules, maxRows, func(a, b headway.RuleStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
-		pauses, h.MorePauses = mostOf(pauses, maxRows, func(a, b headway.PauseStatus) int { return cmp.Compare(b.Left, a.Left) })
-		heard, h.MoreLearned = mostOf(heard, maxRows, func(a, b headway.LearnedStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
 	}
+	gates, h.MoreBreakers = mostOf(gates, in.rows, func(a, b headway.BreakerStatus) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
+	rules, h.MoreBudgets = mostOf(rules, in.rows, func(a, b headway.RuleStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
+	pauses, h.MorePauses = mostOf(pauses, in.rows, func(a, b headway.PauseStatus) int { return cmp.Compare(b.Left, a.Left) })
+	heard, h.MoreLearned = mostOf(heard, in.rows, func(a, b headway.LearnedStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
 	for _, b := range gates {
 		row := gate{Host: b.Host, State: b.State.String(), RetryAfter: span(b.RetryAfter)}
 		if b.Err != nil {
@@ -301,7 +355,7 @@ func reason(e headway.Event) string {
 }
 
 // newPause adds to a pause which answer raised it, where that is known.
-func newPause(s headway.HostStatus, p headway.PauseStatus, all sight) pause {
+func newPause(s headway.HostStatus, p headway.PauseStatus, all *sight) pause {
 	row := pause{Rule: p.Rule, Key: p.KeyDigest, Left: span(p.Left), Source: p.Source}
 	for _, h := range all.pauses {
 		// A status without a host is of a policy whose hosts share all, or of those

@@ -33,7 +33,7 @@ func TestHostsByTheirState(t *testing.T) {
 		{s: headway.HostStatus{Host: "h", Breakers: gates(breaker.Closed, breaker.HalfOpen, breaker.Closed)}, title: "h", gate: "half-open", down: true, held: true, rows: 1},
 		{s: headway.HostStatus{Host: "h", Breakers: gates(breaker.HalfOpen, breaker.Open, breaker.HalfOpen)}, title: "h", gate: "open", down: true, held: true, rows: 3},
 	} {
-		h := newHost(tt.s, sight{}, true)
+		h := newHost(tt.s, new(sight), window{rows: maxRows, page: true})
 		if h.Title() != tt.title || h.Gate != tt.gate || h.Down() != tt.down || h.Held() != tt.held || h.Full() != tt.full || len(h.Breakers) != tt.rows {
 			t.Errorf("%+v: got %q, breaker %q with %d rows, down %v, held %v, full %v",
 				tt.s, h.Title(), h.Gate, len(h.Breakers), h.Down(), h.Held(), h.Full())
