@@ -51,6 +51,7 @@ var (
 		"S80":                                 TestEvents,
 		"C60":                                 TestC60_ThreeAnswersInLine,
 		"S40":                                 TestS40_LineFull,
+		"S11_in_flight":                       TestVanishedWhileInFlight,
 		"S40_makes_way":                       TestFullLineMakesWay,
 		"S40_due":                             TestFullLineKeepsWhatIsDue,
 		"S40_kinds":                           TestFullLineOfOtherKinds,

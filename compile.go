@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/headway-go/headway/internal/law"
@@ -17,6 +18,7 @@ import (
 type config struct {
 	hosts    *hostTable
 	policies []*policy
+	last     int // the latest place given
 }
 
 // policy is a compiled Policy. It is read-only.
@@ -25,26 +27,31 @@ type policy struct {
 	name  string
 	group string // what a store calls it
 	rules []rule // narrow before wide: those with keys first
-	// places gives every rule that the policy ever had, by name, a place in the
-	// lists of budgets, so that budgets outlive a change of policies. Limits
-	// are named by position there.
-	places map[string]int
-	specs  []*law.Spec // by place; nil where the rule is no more
+	// places gives every rule, by name, a place, so that budgets outlive a change of
+	// policies. Limits are named by position there. A place is never given twice; its
+	// index in the lists of budgets is, once its rule is no more.
+	places map[string]place
+	owners []int             // the place at each index; zero: none
+	specs  map[int]*law.Spec // by place
 	// stored is specs where a store keeps the budgets; specs are then this process's
 	// shares, for while the store is away.
-	stored []*law.Spec
+	stored map[int]*law.Spec
 	sites  *sites // the same for all policies that follow one another by name
 	// listens says that answers are read, by reader at hosts of no dialect.
 	listens bool
 	reader  *retryafter.Reader
 }
 
+type place struct{ id, index int }
+
 // rule is a compiled Rule or an element of Limits.
 type rule struct {
 	match.Matcher
 	name    string
+	id      string // among places
 	stored  string // what a store calls its budgets
 	place   int
+	index   int
 	spec    law.Spec
 	isLimit bool
 	first   bool // for first attempts only
@@ -58,15 +65,18 @@ type rule struct {
 // its hosts and places. stored says that a store keeps their budgets.
 func compile(policies []Policy, old *config, stored bool) *config {
 	c := &config{hosts: newHostTable(policies)}
+	if old != nil {
+		c.last = old.last
+	}
 	for i := range policies {
-		p := &policy{Policy: policies[i], name: policies[i].name(), group: url.PathEscape(policies[i].name()) + "/", places: map[string]int{}}
+		p := &policy{Policy: policies[i], name: policies[i].name(), group: url.PathEscape(policies[i].name()) + "/", places: map[string]place{}}
+		var known map[string]place
 		if before := old.named(p.name); before != nil && before.Shared == p.Shared {
 			p.sites = before.sites
-			for name, place := range before.places {
-				p.places[name] = place
-			}
+			known = before.places
 		} else {
-			p.sites = &sites{name: p.name, current: p, hosts: map[string]*site{}}
+			p.sites = &sites{name: p.name, hosts: map[string]*site{}}
+			p.sites.current.Store(p)
 		}
 		for i := range p.Rules {
 			r := &p.Rules[i]
@@ -76,12 +86,13 @@ func compile(policies []Policy, old *config, stored bool) *config {
 		for i, l := range p.Limits {
 			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: specOf(l), isLimit: true})
 		}
+		p.settle(known, &c.last)
 		p.reader = retryafter.NewReader(p.Dialects, "")
 		p.listens = !slices.Contains(p.Dialects, retryafter.None)
 		slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
-		p.specs = make([]*law.Spec, len(p.places))
+		p.specs = map[int]*law.Spec{}
 		if stored {
-			p.stored = make([]*law.Spec, len(p.places))
+			p.stored = map[int]*law.Spec{}
 		}
 		for i := range p.rules {
 			r := &p.rules[i]
@@ -104,14 +115,49 @@ func sameFunc(a, b func(*http.Request) (string, error)) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
 }
 
-func (p *policy) add(id string, r rule) {
-	place, ok := p.places[id]
-	if !ok {
-		place = len(p.places)
-		p.places[id] = place
-	}
-	r.stored, r.place = url.PathEscape(id), place
+func (p *policy) add(name string, r rule) {
+	r.id, r.stored = name, url.PathEscape(name)
 	p.rules = append(p.rules, r)
+}
+
+// settle gives each rule its place: the one that is known, or the next after last, at
+// an index that is free.
+func (p *policy) settle(known map[string]place, last *int) {
+	for i := range p.rules {
+		if at, ok := known[p.rules[i].id]; ok {
+			p.take(&p.rules[i], at)
+		}
+	}
+	free := 0
+	for i := range p.rules {
+		if r := &p.rules[i]; r.place == 0 {
+			for free < len(p.owners) && p.owners[free] != 0 {
+				free++
+			}
+			*last++
+			p.take(r, place{*last, free})
+		}
+	}
+}
+
+func (p *policy) take(r *rule, at place) {
+	for len(p.owners) <= at.index {
+		p.owners = append(p.owners, 0)
+	}
+	p.owners[at.index], p.places[r.id] = at.id, at
+	r.place, r.index = at.id, at.index
+}
+
+// stores reports whether a budget of a store, by its name there, is of a rule of p,
+// which may be nil.
+func (p *policy) stores(budget string) bool {
+	id, _, _ := strings.Cut(budget, "/")
+	return p != nil && slices.ContainsFunc(p.rules, func(r rule) bool { return r.stored == id })
+}
+
+// owns reports whether the place is one of p's, which may be nil, at the index.
+func (p *policy) owns(place, index int) bool {
+	return p != nil && index < len(p.owners) && p.owners[index] == place
 }
 
 // width orders rules by how many requests share a budget of theirs.
@@ -165,7 +211,8 @@ func (p *policy) maxWaiting() int {
 // Config one begins anew, but if it was open or half-open it is open, for as long
 // as it would have been or the new OpenFor, whichever is longer. Requests in line keep the rules that they came
 // under as far as these still exist, with their new limits, and nothing else
-// holds them up; rules that are new apply to requests that come later.
+// holds them up; rules that are new apply to requests that come later. This process
+// forgets at once what it remembers of rules and policies that are no more.
 func (t *Transport) SetPolicies(policies []Policy) error {
 	if err := validatePolicies(policies); err != nil {
 		return err
@@ -174,16 +221,23 @@ func (t *Transport) SetPolicies(policies []Policy) error {
 	defer t.setting.Unlock()
 	old := t.config.Load()
 	next := compile(policies, old, t.store != nil)
+	gone := false
 	for _, p := range old.policies {
 		n := next.named(p.name)
 		if n != nil && n.sites != p.sites {
 			n = nil
 		}
 		p.sites.set(n)
+		gone = gone || n == nil || slices.ContainsFunc(p.rules, func(r rule) bool { return !n.owns(r.place, r.index) })
 	}
 	t.config.Store(next)
+	if gone {
+		t.table.sweep()
+	}
 	if t.store != nil {
-		t.store.client.Changed()
+		t.store.client.Changed(
+			func(owner any) bool { return owner.(*sites).current.Load() == nil },
+			func(owner any, budget string) bool { return owner.(*sites).current.Load().stores(budget) })
 	}
 	return nil
 }

@@ -106,11 +106,9 @@ func (v *visit) endFar() {
 
 // farSetting is what the policy in force says of a line.
 func (ss *sites) farSetting() far.Setting {
-	ss.mu.RLock()
-	p := ss.current
-	ss.mu.RUnlock()
+	p := ss.current.Load()
 	s := far.Setting{Limits: func(place int) (limiter.Limit, bool) {
-		if p == nil || place >= len(p.stored) || p.stored[place] == nil {
+		if p == nil || p.stored[place] == nil {
 			return limiter.Limit{}, false
 		}
 		return limitOf(*p.stored[place]), true

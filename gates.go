@@ -80,7 +80,9 @@ func (t *Transport) addGate(s *site, p *policy, host string) (g *gate, news bool
 		gs.hosts = map[string]*gate{}
 	}
 	gs.hosts[host] = g
-	t.table.ring = append(t.table.ring, &g.entry)
+	if s.sites.current.Load() != nil {
+		t.table.ring = append(t.table.ring, &g.entry)
+	}
 	return g, false
 }
 
@@ -90,7 +92,7 @@ func (s *site) newGate(t *Transport, host string) *gate {
 	g.entry.site = s
 	g.used.Store(true)
 	g.line.Breaker = g
-	if p := s.sites.current; p != nil {
+	if p := s.sites.current.Load(); p != nil {
 		g.set(p.Breaker)
 	}
 	return g

@@ -54,11 +54,11 @@ func (v *visit) with(who uint64, r *rule, key keySum) uint64 {
 }
 
 // owner returns the budget of the request's only key; nil where it has none or
-// several.
+// several, or the rule is no more.
 func (v *visit) owner() *line.Budget {
 	if v.keyed == 1 {
 		for _, c := range v.claims.all() {
-			if c.rule.key != nil {
+			if c.rule.key != nil && v.site.owns(c.rule) {
 				return c.budget
 			}
 		}
@@ -79,7 +79,7 @@ func (v *visit) chooseEar() (news bool) {
 		remembered, news = v.t.table.identity(v.site, v.gate, v.claims.all(), v.identity, v.newcomers)
 	} else {
 		for _, c := range v.claims.all() {
-			remembered = remembered && (c.rule.key == nil || b != v.site.at(c.rule.place))
+			remembered = remembered && (c.rule.key == nil || b != v.site.at(c.rule.index))
 		}
 	}
 	if v.who = v.identity; !remembered {

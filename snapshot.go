@@ -223,7 +223,7 @@ func (s *site) current() bool {
 func (s *sight) status() HostStatus {
 	p := s.policy
 	h := HostStatus{Policy: p.name, Host: s.host, Overflow: s.overflow, MaxInFlight: p.MaxInFlight, Breakers: s.breakers()}
-	rules := make([]*rule, len(p.specs)) // by place
+	rules := map[int]*rule{} // by place
 	var budgets []*line.Budget
 	places := map[*line.Budget]int{} // in h.Rules
 	add := func(r *rule, digest string, b *line.Budget) {
@@ -234,7 +234,7 @@ func (s *sight) status() HostStatus {
 	for i := range p.rules {
 		r := &p.rules[i]
 		rules[r.place] = r
-		if b := s.at(r.place); b != nil {
+		if b := s.at(r.index); b != nil {
 			add(r, "", b)
 		}
 	}
@@ -243,7 +243,7 @@ func (s *sight) status() HostStatus {
 		switch {
 		case k.budget == nil:
 			ids = append(ids, k.id.who)
-		case k.id.place < len(rules) && rules[k.id.place] != nil && rules[k.id.place].key != nil:
+		case rules[k.id.place] != nil && rules[k.id.place].key != nil:
 			add(rules[k.id.place], k.text, k.budget)
 		}
 	}

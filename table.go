@@ -42,9 +42,9 @@ func (e *entry) touch() {
 
 // sites is the hosts of a policy, and of those that follow it by name.
 type sites struct {
-	name     string       // of the policies
-	mu       sync.RWMutex // guards following fields
-	current  *policy      // nil: there is no such policy any more
+	name     string                 // of the policies
+	current  atomic.Pointer[policy] // nil: there is no such policy any more; written under mu
+	mu       sync.RWMutex           // guards following fields
 	hosts    map[string]*site
 	overflow *site // what new hosts share when the table is full
 }
@@ -56,7 +56,7 @@ type site struct {
 	sites *sites
 	host  string
 	line  line.Line
-	// first is the budget at place 0, and others are those behind it, by place;
+	// first is the budget at index 0, and others are those behind it, by index;
 	// nil where there is none yet. That of a rule with keys is the one that new
 	// keys share when the table is full.
 	first  atomic.Pointer[line.Budget]
@@ -95,7 +95,13 @@ type keyEntry struct {
 	text      string       // the key's digest, or the gate's host
 	budget    *line.Budget // of a key, and nil for all others
 	newcomers bool
-	parts     atomic.Pointer[[]*line.Budget] // of an identity of several keys: their budgets
+	parts     atomic.Pointer[parts] // of an identity of several keys
+}
+
+// parts is the keys of an identity: their budgets, and the places of their rules.
+type parts struct {
+	budgets []*line.Budget
+	places  []int
 }
 
 // site returns the host's entry, or the one that new hosts share, and whether
@@ -123,6 +129,9 @@ func (t *table) addSite(p *policy, host string) (s *site, news bool) {
 	if s := p.sites.hosts[host]; s != nil {
 		return s, false
 	}
+	if p.sites.current.Load() == nil { // the policy is no more: nothing is to be remembered
+		return p.sites.add(host), false
+	}
 	// Nobody knows which hosts have used the overflow entry. So while that can
 	// be noticed, every new host may be one of them.
 	if o := p.sites.overflow; o != nil {
@@ -147,8 +156,8 @@ func (ss *sites) add(host string) *site {
 	s.entry.site = s
 	s.line.Init()
 	s.used.Store(true)
-	if ss.current != nil {
-		s.line.SetCaps(ss.current.maxWaiting(), ss.current.MaxInFlight)
+	if p := ss.current.Load(); p != nil {
+		s.line.SetCaps(p.maxWaiting(), p.MaxInFlight)
 	}
 	return s
 }
@@ -157,41 +166,50 @@ func (ss *sites) add(host string) *site {
 // and has opened other budgets there already; see table.site for news.
 func (t *table) budget(s *site, own *gate, opened []claim, r *rule, key keyRef) (b *line.Budget, news bool) {
 	if r.key != nil {
-		return t.keyBudget(s, own, opened, keyID{place: r.place, sum: key.sum}, key)
+		return t.keyBudget(s, own, opened, r, keyID{place: r.place, sum: key.sum}, key)
 	}
-	if b := s.at(r.place); b != nil {
+	// The budget is looked at first: its index is given to another rule only after
+	// the policy has changed.
+	if b := s.at(r.index); b != nil && s.owns(r) {
 		return b, false
 	}
-	return s.addBudget(r.place), false
+	return s.addBudget(r), false
 }
 
-func (s *site) addBudget(place int) *line.Budget {
+func (s *site) addBudget(r *rule) *line.Budget {
 	s.sites.mu.RLock()
 	defer s.sites.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b := s.at(place); b != nil {
+	if !s.owns(r) {
+		return s.line.NewBudget(nil)
+	}
+	if b := s.at(r.index); b != nil {
 		return b
 	}
-	b := s.line.NewBudget(s.sites.current.spec(place))
-	s.put(place, b)
+	b := s.line.NewBudget(s.sites.current.Load().spec(r.place))
+	s.put(r.index, b)
 	return b
 }
 
-// at returns the budget at a place, or nil.
-func (s *site) at(place int) *line.Budget {
-	if place == 0 {
+// owns reports whether a rule still is one of the policy in force. One that is not
+// limits nothing, and nothing of it is remembered.
+func (s *site) owns(r *rule) bool { return s.sites.current.Load().owns(r.place, r.index) }
+
+// at returns the budget at an index, or nil.
+func (s *site) at(index int) *line.Budget {
+	if index == 0 {
 		return s.first.Load()
 	}
-	if list := s.others.Load(); list != nil && place <= len(*list) {
-		return (*list)[place-1]
+	if list := s.others.Load(); list != nil && index <= len(*list) {
+		return (*list)[index-1]
 	}
 	return nil
 }
 
-// put puts b at a place. s.mu is held.
-func (s *site) put(place int, b *line.Budget) {
-	if place == 0 {
+// put puts b at an index. s.mu is held.
+func (s *site) put(index int, b *line.Budget) {
+	if index == 0 {
 		s.first.Store(b)
 		return
 	}
@@ -199,15 +217,15 @@ func (s *site) put(place int, b *line.Budget) {
 	if old := s.others.Load(); old != nil {
 		list = append(list, *old...)
 	}
-	for len(list) < place {
+	for len(list) < index {
 		list = append(list, nil)
 	}
-	list[place-1] = b
+	list[index-1] = b
 	s.others.Store(&list)
 }
 
-// places returns how many places may have a budget.
-func (s *site) places() int {
+// indices returns how many indices may have a budget.
+func (s *site) indices() int {
 	if list := s.others.Load(); list != nil {
 		return 1 + len(*list)
 	}
@@ -235,21 +253,21 @@ func (s *site) all() map[keyID]*keyEntry {
 
 // spec returns the limit of a place; nil for none.
 func (p *policy) spec(place int) *law.Spec {
-	if p == nil || place >= len(p.specs) {
+	if p == nil {
 		return nil
 	}
 	return p.specs[place]
 }
 
-func (t *table) keyBudget(s *site, own *gate, opened []claim, id keyID, key keyRef) (b *line.Budget, news bool) {
+func (t *table) keyBudget(s *site, own *gate, opened []claim, r *rule, id keyID, key keyRef) (b *line.Budget, news bool) {
 	if e := s.key(id); e != nil {
 		e.touch()
 		return e.budget, false
 	}
-	return t.addKey(s, own, opened, id, t.digest(key))
+	return t.addKey(s, own, opened, r, id, t.digest(key))
 }
 
-func (t *table) addKey(s *site, own *gate, opened []claim, id keyID, digest string) (b *line.Budget, news bool) {
+func (t *table) addKey(s *site, own *gate, opened []claim, r *rule, id keyID, digest string) (b *line.Budget, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	room := t.makeRoom(s, own, opened)
@@ -260,18 +278,21 @@ func (t *table) addKey(s *site, own *gate, opened []claim, id keyID, digest stri
 	if e := s.all()[id]; e != nil {
 		return e.budget, false
 	}
+	if !s.owns(r) {
+		return s.line.NewBudget(nil), false
+	}
 	// As in addSite. An overflow entry has no keys of its own, or it could not
 	// be forgotten while there is room.
 	room = room && s.sites.overflow != s
-	if o := s.at(id.place); o != nil {
+	if o := s.at(r.index); o != nil {
 		if !room || !s.line.Retire(o) {
 			return o, false
 		}
-		s.put(id.place, nil)
+		s.put(r.index, nil)
 	}
-	b = s.line.NewBudget(s.sites.current.spec(id.place))
+	b = s.line.NewBudget(s.sites.current.Load().spec(id.place))
 	if !room {
-		s.put(id.place, b)
+		s.put(r.index, b)
 		return b, true
 	}
 	t.file(&keyEntry{entry: entry{site: s}, id: id, text: digest, budget: b})
@@ -345,12 +366,18 @@ func (t *table) identity(s *site, own *gate, opened []claim, who, newcomers uint
 		s.dropKey(shared)
 	}
 	if !room {
-		s.fileKey(&keyEntry{entry: entry{site: s}, id: keyID{who: newcomers}, newcomers: true})
+		e := &keyEntry{entry: entry{site: s}, id: keyID{who: newcomers}, newcomers: true}
+		e.join(opened)
+		s.fileKey(e)
 		return false, true
 	}
 	e := &keyEntry{entry: entry{site: s}, id: id}
 	e.join(opened)
-	t.file(e)
+	if s.sites.current.Load() == nil {
+		s.fileKey(e)
+	} else {
+		t.file(e)
+	}
 	return true, false
 }
 
@@ -360,20 +387,20 @@ func (e *keyEntry) join(opened []claim) {
 	noted := e.parts.Load()
 	for _, c := range opened {
 		if c.rule.key != nil {
-			same = same && noted != nil && n < len(*noted) && (*noted)[n] == c.budget
+			same = same && noted != nil && n < len(noted.budgets) && noted.budgets[n] == c.budget
 			n++
 		}
 	}
 	if same && noted != nil {
 		return
 	}
-	parts := make([]*line.Budget, 0, n)
+	of := new(parts)
 	for _, c := range opened {
 		if c.rule.key != nil {
-			parts = append(parts, c.budget)
+			of.budgets, of.places = append(of.budgets, c.budget), append(of.places, c.rule.place)
 		}
 	}
-	e.parts.Store(&parts)
+	e.parts.Store(of)
 }
 
 // sweep is how many entries a search for room may look at, on average.
@@ -433,7 +460,7 @@ func (e *entry) forget() bool {
 			return false
 		// While all of its keys are remembered for a reason, so is it: else it might
 		// have to count as newcomers.
-		case b == nil && (s.line.InUse(*e.key.parts.Load()) || !s.line.RetireEar(e.key.id.who, false)):
+		case b == nil && (s.line.InUse(e.key.parts.Load().budgets) || !s.line.RetireEar(e.key.id.who, false)):
 			return false
 		}
 		s.dropKey(e.key)
@@ -467,37 +494,81 @@ func (s *site) retire() bool {
 	}
 	var few [4]*line.Budget
 	budgets := few[:0]
-	for place := range s.places() {
-		budgets = append(budgets, s.at(place))
+	for index := range s.indices() {
+		budgets = append(budgets, s.at(index))
 	}
 	return s.line.RetireAll(budgets, own.side())
+}
+
+// gone reports whether a key, or one of an identity's, is of a rule that p, which may
+// be nil, does not have.
+func (e *keyEntry) gone(p *policy) bool {
+	if e.budget != nil {
+		return p.spec(e.id.place) == nil
+	}
+	return slices.ContainsFunc(e.parts.Load().places, func(place int) bool { return p.spec(place) == nil })
+}
+
+// sweep forgets the entries of rules and policies that are no more.
+func (t *table) sweep() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := t.ring[:0]
+	for _, e := range t.ring {
+		p := e.site.sites.current.Load()
+		if p == nil || e.key != nil && e.key.id.place != gatePlace && e.key.gone(p) {
+			continue
+		}
+		kept = append(kept, e)
+	}
+	clear(t.ring[len(kept):])
+	if t.ring = kept; len(kept) < cap(kept)/4 {
+		t.ring = slices.Clone(kept)
+	}
+	t.hand = 0
 }
 
 // set puts all hosts under p; nil ends their policy.
 func (ss *sites) set(p *policy) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.current = p
+	old := ss.current.Load()
+	ss.current.Store(p)
 	for _, s := range ss.hosts {
-		s.set(p)
+		s.set(old, p)
 	}
 	if ss.overflow != nil {
-		ss.overflow.set(p)
+		ss.overflow.set(old, p)
 	}
 }
 
-func (s *site) set(p *policy) {
+// set puts s under p instead of old. The budgets of rules that are no more go.
+func (s *site) set(old, p *policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var changes []line.Change
-	for place := range s.places() {
-		if b := s.at(place); b != nil {
-			changes = append(changes, line.Change{B: b, Limit: p.spec(place)})
+	for index := range s.indices() {
+		b := s.at(index)
+		if b == nil {
+			continue
 		}
+		place := old.owners[index]
+		gone := !p.owns(place, index)
+		if gone {
+			s.put(index, nil)
+		}
+		changes = append(changes, line.Change{B: b, Limit: p.spec(place), Gone: gone})
 	}
 	for id, e := range s.all() {
-		if e.budget != nil {
-			changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place)})
+		gone := e.gone(p)
+		if gone {
+			s.dropKey(e)
+		}
+		switch {
+		case e.budget != nil:
+			changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place), Gone: gone})
+		case gone:
+			s.line.CloseEar(id.who)
 		}
 	}
 	s.setGates(p)

@@ -419,9 +419,22 @@ func (l *Line) hold() {
 	l.client.mu.Unlock()
 }
 
-// Changed tells all lines that their settings have.
-func (c *Client) Changed() {
-	for _, l := range c.all() {
+// Changed tells all lines that their settings have. Of the names of their budgets,
+// those are forgotten that known does not know, and of the lines that are not in use
+// those of an owner that is gone.
+func (c *Client) Changed(gone func(owner any) bool, known func(owner any, budget string) bool) {
+	c.mu.Lock()
+	all := make(map[*Line]any, len(c.lines))
+	for key, l := range c.lines {
+		if l.users == 0 && gone(key.owner) {
+			delete(c.lines, key)
+			continue
+		}
+		all[l] = key.owner
+	}
+	c.mu.Unlock()
+	for l, owner := range all {
+		l.forgetNames(func(budget string) bool { return known(owner, budget) })
 		l.changed()
 	}
 }

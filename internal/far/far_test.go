@@ -81,7 +81,7 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 			limits[r.IntN(len(names))] = 1 + r.Int64N(4)
 			mu.Unlock()
 			for i := range clients {
-				clients[i].Changed()
+				clients[i].Changed(func(any) bool { return false }, func(any, string) bool { return true })
 			}
 		case k == 1:
 			i := r.IntN(len(names))

@@ -3,6 +3,7 @@ package far
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headway-go/headway/internal/awake"
@@ -178,6 +179,26 @@ func (l *Line) remember(name string, ear bool) {
 	k := &known{name: name, ear: ear}
 	l.known[name] = k
 	l.names = append(l.names, k)
+}
+
+// forgetNames is Remember's opposite, for the budgets that are not wanted and the ears
+// of their keys.
+func (l *Line) forgetNames(wanted func(budget string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := len(l.names)
+	l.names = slices.DeleteFunc(l.names, func(k *known) bool {
+		gone := !k.ear && !wanted(k.name)
+		parts := strings.Split(k.name, "/")
+		for i := 1; k.ear && i < len(parts); i += 2 { // a rule and a digest for each key
+			gone = gone || !wanted(parts[i])
+		}
+		if gone {
+			delete(l.known, k.name)
+		}
+		return gone
+	})
+	l.client.names.Add(int64(len(l.names) - before))
 }
 
 // forget is Remember's opposite, for all.

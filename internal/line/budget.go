@@ -128,6 +128,7 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[
 type Change struct {
 	B     *Budget
 	Limit *law.Spec // nil: none
+	Gone  bool      // it is retired, whoever needs it
 }
 
 // Reconfigure makes changes, and sets how many may wait and how many may be in
@@ -141,11 +142,23 @@ func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
 	for i, c := range changes {
 		l.setLimit(c.B, c.Limit, now)
 		budgets[i] = c.B
+		if c.Gone {
+			l.part(c.B)
+		}
 	}
 	for w := l.first; w != nil; w = w.next {
 		l.limitWait(w)
 	}
 	l.changed(now, true, budgets...)
+}
+
+// part retires b, and forgets the identity that it belongs to.
+func (l *Line) part(b *Budget) {
+	b.retired = true
+	if b.ear != nil {
+		delete(l.heard.ids, b.ear.who)
+		b.ear = nil
+	}
 }
 
 // SetCaps is Reconfigure without changes.
@@ -218,12 +231,11 @@ func (b *Budget) planned() *law.Plan {
 func (l *Line) Retire(b *Budget) bool {
 	now := l.lock()
 	defer l.unlock()
-	b.retired = b.retired || b.recovered(now)
-	if b.retired && b.ear != nil {
-		delete(l.heard.ids, b.ear.who)
-		b.ear = nil
+	if !b.retired && !b.recovered(now) {
+		return false
 	}
-	return b.retired
+	l.part(b)
+	return true
 }
 
 // recovered reports whether b makes no other difference to any request than a new

@@ -67,6 +67,15 @@ func (l *Line) OpenEar(who uint64, label string, owner *Budget) (isNew bool, err
 	return true, nil
 }
 
+// CloseEar forgets what was said to an identity whose rules are no more.
+func (l *Line) CloseEar(who uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.heard != nil {
+		delete(l.heard.ids, who)
+	}
+}
+
 // RetireEar forgets what was said to an identity, if forgetting makes no
 // difference to any request. With waiting, requests in line count too.
 func (l *Line) RetireEar(who uint64, waiting bool) bool {

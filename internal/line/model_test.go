@@ -479,7 +479,7 @@ func play(s script, exact bool) (diff string) {
 			}
 		case "limit":
 			b := o.budgets[0]
-			l.Reconfigure([]Change{{p.budgets[b], &o.spec}}, 0, 0)
+			l.Reconfigure([]Change{{B: p.budgets[b], Limit: &o.spec}}, 0, 0)
 			m.states[b] = law.Convert(m.states[b], o.spec, m.now, time.Time{})
 			m.worse(touched)
 		case "give":
