@@ -32,7 +32,9 @@ type counts struct {
 	gone, back atomic.Int64
 	setBack    atomic.Int64 // the store's clock
 
-	mu     sync.Mutex // guards following fields, and collecting
+	collecting sync.Mutex // held while one collects; guards tally.observe
+
+	mu     sync.Mutex // guards following fields
 	hosts  map[place]*host
 	own    int // how many of hosts are not the one that others share
 	missed int // lookups since known was copied that it could not answer

@@ -3,7 +3,9 @@ package otelheadway
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -104,11 +106,15 @@ func (c *counts) report(_ context.Context, o metric.Observer) error {
 	for _, t := range all {
 		now = append(now, t.Snapshot()...)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	// What o does is the user's, and a request to a new host needs c.mu.
+	c.collecting.Lock()
+	defer c.collecting.Unlock()
 	c.reportNow(o, now)
 	c.reportStore(o)
-	for _, h := range c.hosts {
+	c.mu.Lock()
+	hosts := slices.Collect(maps.Values(c.hosts))
+	c.mu.Unlock()
+	for _, h := range hosts {
 		c.reportHost(o, h)
 	}
 	return nil
@@ -199,7 +205,7 @@ func (c *counts) reportNow(o metric.Observer, now []headway.HostStatus) {
 		if s.Overflow {
 			name = other
 		}
-		h := c.hostLocked(s.Policy, name)
+		h := c.host(s.Policy, name)
 		l := levels[h]
 		if l == nil {
 			l = &level{remaining: map[*rule]int64{}}
@@ -211,7 +217,7 @@ func (c *counts) reportNow(o metric.Observer, now []headway.HostStatus) {
 			if name == "" {
 				name = other
 			}
-			h := c.hostLocked(s.Policy, name)
+			h := c.host(s.Policy, name)
 			worst[h] = max(worst[h], states[b.State].level)
 		}
 	}
