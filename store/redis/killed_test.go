@@ -133,12 +133,20 @@ func TestKilledWhileHolding(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		taken := 0
-		for q.Wait(headway.WithCall(ctx, headway.Call{MaxWait: headway.NoWait}), 1) == nil {
-			taken++
+		var refused *headway.ThrottledError
+		taken, away := 0, 0 // away: it may have taken what it could not say
+		for {
+			err := q.Wait(headway.WithCall(ctx, headway.Call{MaxWait: headway.NoWait}), 1)
+			if err == nil {
+				taken++
+			} else if errors.As(err, &refused) && refused.Reason == limiter.ReasonStore {
+				away++
+			} else {
+				break
+			}
 		}
 		last := time.Now()
-		if taken != leasedLimit-leasedSize {
+		if most := leasedLimit - leasedSize; taken > most || taken < most-away {
 			t.Errorf("%d have started beside a lease of %d, of %d", taken, leasedSize, leasedLimit)
 		}
 		back := store.Use + leasedPer
@@ -148,7 +156,6 @@ func TestKilledWhileHolding(t *testing.T) {
 		}
 		// What the store says of the time, between two readings of the clock, once it
 		// counts as used what was set aside.
-		var refused *headway.ThrottledError
 		var before, after time.Time
 		server.Await(t, "what was set aside does not count as used", func() bool {
 			before = time.Now()
@@ -156,14 +163,14 @@ func TestKilledWhileHolding(t *testing.T) {
 			after = time.Now()
 			return !errors.As(err, &refused) || !refused.AtLeast
 		})
-		if err == nil {
-			t.Fatal("all units were free before the store said when")
-		}
-		if after.Add(refused.RetryAfter).Before(from.Add(back)) || before.Add(refused.RetryAfter).After(latest.Add(time.Millisecond)) {
+		// On a busy machine the store may be asked again only when all are free.
+		if err != nil && (after.Add(refused.RetryAfter).Before(from.Add(back)) || before.Add(refused.RetryAfter).After(latest.Add(time.Millisecond))) {
 			t.Errorf("all are said to come back in %v, %v after the first start; want %v after it", refused.RetryAfter, after.Sub(from), back)
 		}
-		if err := q.Wait(ctx, leasedLimit); err != nil {
-			t.Fatal(err)
+		if err != nil {
+			if err := q.Wait(ctx, leasedLimit); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if now := time.Now(); now.Before(from.Add(back)) {
 			t.Errorf("all came back after %v, want %v", now.Sub(from), back)
