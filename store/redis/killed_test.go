@@ -141,6 +141,7 @@ func TestKilledWhileHolding(t *testing.T) {
 				taken++
 			} else if errors.As(err, &refused) && refused.Reason == limiter.ReasonStore {
 				away++
+				<-time.After(10 * time.Millisecond)
 			} else {
 				break
 			}
