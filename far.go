@@ -328,12 +328,25 @@ func (v *visit) served() {
 	v.far.line.Served(store.Instant(v.grant.At))
 }
 
+// whoseFar returns whose pause an answer is: of those who hear ear, and of them, if
+// there is only, of those who need that budget.
+func (v *visit) whoseFar(s *retryafter.Signal) (ear, only string) {
+	ear = hostEar
+	if s.Scope != retryafter.ScopeHost && v.identity != 0 {
+		ear = v.ear()
+	}
+	if c := v.narrowest(); s.Scope == retryafter.ScopeRule && c != nil {
+		only = v.budgetName(c.rule, c.key)
+	}
+	return ear, only
+}
+
 // pauseFar is pause by way of the store.
 func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 	if p.For == 0 {
 		return e
 	}
-	op := store.Op{Kind: store.OpPause, Group: v.policy.groupOf(v.name), Ear: hostEar, Pause: &store.Pause{
+	op := store.Op{Kind: store.OpPause, Group: v.policy.groupOf(v.name), Pause: &store.Pause{
 		For: p.For, Grow: p.Grow, Most: p.Most, Started: int64(p.Started), Source: p.Source,
 	}}
 	for _, spec := range p.Limits {
@@ -342,11 +355,11 @@ func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 	if len(p.Limits) == 0 {
 		op.Pause.Found = v.far.line.Found(op.Pause.Started)
 	}
-	if s.Scope != retryafter.ScopeHost && v.identity != 0 {
-		op.Ear, e.KeyDigest = v.ear(), v.label()
+	if op.Ear, op.Only = v.whoseFar(s); op.Ear != hostEar {
+		e.KeyDigest = v.label()
 	}
-	if c := v.narrowest(); s.Scope == retryafter.ScopeRule && c != nil {
-		op.Only, e.Rule = v.budgetName(c.rule, c.key), c.rule.name
+	if op.Only != "" {
+		e.Rule = v.narrowest().rule.name
 	}
 	res, err := v.far.line.Tell(v.bound(), op, false, true)
 	if e.Pause = res.Paused; err == nil && e.Pause > 0 {

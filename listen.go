@@ -279,7 +279,11 @@ func (v *visit) hearRefusal(ctx context.Context, resp *http.Response, more bool,
 	status := resp.StatusCode
 	p, timed := pauseOf(s)
 	var e Event
-	if p.For > 0 && (timed || !more || v.far == nil) { // a store takes no pause back
+	switch {
+	case p.For == 0:
+	case !timed && more && v.far != nil: // a store takes no pause back
+		defer v.far.line.Halt(v.whoseFar(s))()
+	default:
 		e = v.pause(ctx, status, s, p)
 	}
 	if timed || !more {
@@ -289,7 +293,7 @@ func (v *visit) hearRefusal(ctx context.Context, resp *http.Response, more bool,
 		return
 	}
 	scope := s.Scope
-	if told, ok := v.reader.ReadBody(status, resp.Header, peek.Body(resp), time.Now()); ok {
+	if told, ok := v.reader.ReadBody(status, resp.Header, peek.Body(ctx, resp), time.Now()); ok {
 		*s = told
 	}
 	q, _ := pauseOf(s)

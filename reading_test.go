@@ -5,10 +5,13 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -183,10 +186,105 @@ func TestHeadersBeforeTheBody(t *testing.T) {
 	headersFirst(t, "1m0s", "Retry-After: 60", "X-RateLimit-Remaining: 5", "X-RateLimit-Reset: 90")
 }
 
-// So does a refusal without a time, in memory: a store takes no pause back, and so
-// gets it once the body is read.
+// So does a refusal without a time. A store takes no pause back, and so gets it once
+// the body is read; until then the line holds.
 func TestNoTimeBeforeTheBody(t *testing.T) {
-	headersFirst(t, "1s")
+	if openStore == nil {
+		headersFirst(t, "1s")
+	} else {
+		headersFirst(t, "2s")
+	}
+}
+
+// Whom such a refusal holds waits no longer than it may, and those of another key are
+// not held.
+func TestWhomABodyHolds(t *testing.T) {
+	policies := []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{keyed(limiter.PerSecond(1000))}, MaxWaiting: 2}}
+	play(t, policies, func(s *scene) {
+		s.base.answer = inTurn(dribble(says(429, strings.Repeat(" ", 50))))
+		a := s.send("A", key("a"))
+		s.until(time.Millisecond)
+		no := s.send("B", ask{call: headway.Call{Key: "a", MaxWait: headway.NoWait}})
+		short := s.send("C", ask{call: headway.Call{Key: "a", MaxWait: 200 * time.Millisecond}})
+		s.send("D", key("b"))
+		s.until(201 * time.Millisecond)
+		s.sendAll(key("a"), "E", "F")
+		full := s.send("G", key("a"))
+		if !no.done.Load() || no.after != 0 || !errors.Is(no.err, headway.ErrThrottled) {
+			s.Errorf("without a wait: got %v after %v, want it refused at once", no.err, no.after)
+		}
+		if !short.done.Load() || short.after > 200*time.Millisecond || !errors.Is(short.err, headway.ErrThrottled) {
+			s.Errorf("with a short one: got %v after %v, want it refused within that", short.err, short.after)
+		}
+		var refused *headway.ThrottledError
+		if !errors.As(full.err, &refused) || refused.Reason != limiter.ReasonLineFull {
+			s.Errorf("the line is full: got %v, want a refusal", full.err)
+		}
+		s.all.Wait()
+		io.Copy(io.Discard, a.resp.Body)
+		got := s.base.starts()
+		wantIdle(s, s.Transport)
+		if len(got) != 4 || got[1] != "D@1ms" || got[2] < "E@1s" {
+			s.Errorf("got starts %v, want E and F after a second", got)
+		}
+	})
+}
+
+// Of a body that never ends, what has come within a second is read, and a request
+// whose context ends is not held up by it.
+func TestABodyThatNeverEnds(t *testing.T) {
+	const text = `{"message":"You have exceeded a secondary rate limit."`
+	play(t, limits(limiter.PerSecond(100)), func(s *scene) {
+		s.base.answer = inTurn(endless(says(403, text, "Content-Type: application/json")))
+		a := s.send("A", ask{url: "https://api.github.com/"})
+		s.send("B", ask{url: "https://api.github.com/"})
+		s.until(1100 * time.Millisecond)
+		s.send("C", ask{url: "https://api.github.com/"})
+		s.wantStarts("A@0s B@0s C@1m1s")
+		a.resp.Body.Close()
+	})
+	play(t, limits(limiter.PerSecond(100)), func(s *scene) {
+		s.base.answer = inTurn(endless(says(403, text, "Content-Type: application/json")))
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		defer cancel()
+		a := s.send("A", ask{url: "https://api.github.com/", ctx: ctx})
+		s.until(200 * time.Millisecond)
+		if !a.done.Load() {
+			s.Error("it waits for the body beyond its deadline")
+		}
+		s.send("B", ask{url: "https://api.github.com/"})
+		s.wantStarts("A@0s B@1m0.2s")
+		a.resp.Body.Close()
+	})
+}
+
+// endless is an answer whose body comes at once and does not end until it is closed.
+func endless(answer func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
+	return func(req *http.Request) (*http.Response, error) {
+		resp, err := answer(req)
+		closed := make(chan struct{})
+		resp.Body = &openBody{Reader: resp.Body, closed: closed, close: sync.OnceFunc(func() { close(closed) })}
+		return resp, err
+	}
+}
+
+type openBody struct {
+	io.Reader
+	closed chan struct{}
+	close  func()
+}
+
+func (b *openBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		<-b.closed
+	}
+	return n, err
+}
+
+func (b *openBody) Close() error {
+	b.close()
+	return nil
 }
 
 // headersFirst checks when the others start after a 429 of which the body dribbles.
@@ -221,6 +319,10 @@ func TestTheBodyAdds(t *testing.T) {
 			return resp, err
 		}
 	}
+	nothing := "A@0s B@1s C@1.01s"
+	if openStore != nil { // a pause begins when the body is read
+		nothing = "A@0s B@1.2s C@1.21s"
+	}
 	for _, c := range []struct {
 		name, text string
 		lines      []string
@@ -230,7 +332,7 @@ func TestTheBodyAdds(t *testing.T) {
 		{"a lock", `{"error":{"code":"lock_timeout"}}`, nil, "A@0s B@200ms C@300ms"},
 		{"a documented minute", `{"message":"You have exceeded a secondary rate limit."}`, nil, "A@0s B@1m0.2s C@1m0.21s"},
 		{"a time", `{"error":{"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"7s"}]}}`, nil, "A@0s B@7.2s C@7.21s"},
-		{"nothing", `{}`, nil, "A@0s B@1s C@1.01s"},
+		{"nothing", `{}`, nil, nothing},
 		{"nothing to a time", `{"error":{"code":"lock_timeout"}}`, []string{"Retry-After: 5"}, "A@0s B@5s C@5.01s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func (c *call) read() {
 	s := &c.heard.Signal
 	*s = r.Read(c.resp.StatusCode, c.resp.Header, time.Now())
 	if c.resp.StatusCode == http.StatusTooManyRequests && c.resp.Body != nil && c.resp.Body != http.NoBody && r.NeedsBody(c.resp.StatusCode, c.resp.Header) {
-		if told, ok := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.resp), time.Now()); ok {
+		if told, ok := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.req.Context(), c.resp), time.Now()); ok {
 			*s = told
 		}
 	}

@@ -120,7 +120,7 @@ func (l *Line) startAside(a *Ask, s *Setting) *Grant {
 	key := l.classKey(a, s)
 	now := awake.Now()
 	p := l.asides[key]
-	if p == nil || !p.fits(a) || l.classes[key] != nil || l.blocked(a, s) || now.Sub(p.sent) >= store.Use {
+	if p == nil || !p.fits(a) || l.classes[key] != nil || l.blocked(a, s) || l.isHalted(a) || now.Sub(p.sent) >= store.Use {
 		return nil
 	}
 	var pass line.Pass
@@ -165,7 +165,7 @@ func (l *Line) startFrom(p *aside, a *Ask, s *Setting, pass line.Pass, now time.
 func (l *Line) startInLine(s *Setting, now time.Time) {
 	for _, p := range l.asides {
 		c := l.classes[p.class]
-		if c == nil || c.due.After(now) || now.Sub(p.sent) >= store.Use {
+		if c == nil || !l.isDueAt(c, now) || now.Sub(p.sent) >= store.Use {
 			continue
 		}
 		for p.left > 0 && c.queue.Len() > 0 {

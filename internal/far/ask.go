@@ -136,7 +136,7 @@ func (l *Line) collectForecast(b *batch, s *Setting) {
 func (l *Line) collectTakes(b *batch, s *Setting) {
 	l.startInLine(s, b.now)
 	for _, c := range l.classes {
-		if c.due.After(b.now) {
+		if !l.isDueAt(c, b.now) {
 			continue
 		}
 		n := 0
@@ -393,7 +393,7 @@ func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 		switch {
 		case r.For == store.Never:
 			l.refuse(w, r)
-		case r.For == 0 && !r.Slot: // it starts with the next batch
+		case r.For == 0 && !r.Slot && !l.isHalted(w.ask): // it starts with the next batch
 			if w.class.due = (time.Time{}); w.full {
 				w.full = false
 				l.fresh = append(l.fresh, w)
@@ -491,9 +491,13 @@ func (l *Line) atLeast(w *waiter, s *Setting, now time.Time) *Refusal {
 	return r
 }
 
-// bySlot adds to a refusal what a cap on those in flight makes of it: nobody
-// knows who will hold the slots.
+// bySlot adds to a refusal what a cap on those in flight makes of it, and what holds
+// the line: nobody knows until when.
 func (l *Line) bySlot(r *Refusal, a *Ask, s *Setting) {
+	if l.isHalted(a) {
+		r.AtLeast = true
+		r.Pause = r.Pause || r.For == 0
+	}
 	if r.For == store.Never || a.Gate.Free() && (!l.slots(s) || a.NoSlot) {
 		return
 	}

@@ -108,8 +108,9 @@ type Line struct {
 	timer    *time.Timer
 	looked   bool // the last batch was a forecast
 	asides   map[string]*aside
-	recent   line.Recent // the successes of requests without a limit
-	relents  time.Time   // when a gate no longer waits for those in flight; zero: none does
+	recent   line.Recent  // the successes of requests without a limit
+	relents  time.Time    // when a gate no longer waits for those in flight; zero: none does
+	halted   map[halt]int // how often
 }
 
 // A class is those in line with the same budgets and ears.
@@ -300,7 +301,11 @@ func (l *Line) classOf(a *Ask, s *Setting) *class {
 }
 
 // isDue reports whether the first of c has a reason to ask.
-func (l *Line) isDue(c *class) bool { return c.due.IsZero() || !c.due.After(awake.Now()) }
+func (l *Line) isDue(c *class) bool { return l.isDueAt(c, awake.Now()) }
+
+func (l *Line) isDueAt(c *class, now time.Time) bool {
+	return !c.due.After(now) && !l.isHalted(c.queue.Front().Value.(*waiter).ask)
+}
 
 // settle decides for those who came and have not started: they wait, and are told
 // so; or it has to be looked at whether they can start in time. While their class

@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -68,7 +69,7 @@ func TestCodings(t *testing.T) {
 			h["Content-Encoding"] = tt.coding
 		}
 		resp := &http.Response{Header: h, Body: io.NopCloser(strings.NewReader(tt.body))}
-		if got := string(Body(resp)); got != tt.seen {
+		if got := string(Body(context.Background(), resp)); got != tt.seen {
 			t.Errorf("%s: saw %d bytes %.40q, want %d %.40q", name, len(got), got, len(tt.seen), tt.seen)
 		}
 		if all, err := io.ReadAll(resp.Body); string(all) != tt.body || err != nil {
@@ -84,7 +85,7 @@ func TestCodingsAreBounded(t *testing.T) {
 	bytes := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
 			resp.Body = io.NopCloser(strings.NewReader(bomb))
-			Body(resp)
+			Body(context.Background(), resp)
 		}
 	}).AllocedBytesPerOp()
 	if bytes > 256<<10 {

@@ -3,8 +3,10 @@ package peek
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -16,10 +18,10 @@ const (
 
 // Body returns the first bytes of a response's body, 4 KiB at most, with gzip and
 // deflate undone, and puts them back: who reads the body afterwards reads all of it
-// as it came, and the error at which the reading stopped. It returns nothing where
-// they do not come within a second: then they are for the reader alone. A panic of
-// the body is the caller's.
-func Body(resp *http.Response) []byte {
+// as it came, and the error at which the reading stopped. Of a body that takes longer
+// than a second, or that goes on when ctx, the request's context, ends, it returns
+// what has come until then. A panic of the body is the caller's.
+func Body(ctx context.Context, resp *http.Response) []byte {
 	p := &peeked{inner: resp.Body, read: make(chan struct{})}
 	resp.Body = p
 	go p.fill()
@@ -27,35 +29,65 @@ func Body(resp *http.Response) []byte {
 	defer timer.Stop()
 	select {
 	case <-p.read:
+		if p.panicked != nil {
+			panic(p.panicked)
+		}
 	case <-timer.C:
-		return nil
+	case <-ctx.Done():
 	}
-	if p.panicked != nil {
-		panic(p.panicked)
-	}
-	return decode(resp.Header, p.prefix)
+	return decode(resp.Header, p.enough())
 }
 
 // A peeked is a body of which the first bytes have been read, or are being.
 type peeked struct {
 	inner io.ReadCloser
-	read  chan struct{} // closed once the following fields are set
+	read  chan struct{} // closed when fill has ended
 
-	prefix   []byte
+	mu     sync.Mutex
+	prefix []byte // grows until read is closed
+	stop   bool   // no more is wanted
+
+	// Set before read is closed.
 	rest     io.Reader
 	panicked any
 }
 
+// fill reads the first bytes, until there are enough.
 func (p *peeked) fill() {
 	defer close(p.read)
-	defer func() { p.panicked = recover() }()
 	var err error
-	p.prefix, err = io.ReadAll(io.LimitReader(p.inner, most))
-	if p.rest = io.MultiReader(bytes.NewReader(p.prefix), p.inner); err != nil {
-		p.rest = io.MultiReader(bytes.NewReader(p.prefix), failed{err})
+	defer func() {
+		p.panicked = recover()
+		if p.rest = io.MultiReader(bytes.NewReader(p.prefix), p.inner); err != nil {
+			p.rest = io.MultiReader(bytes.NewReader(p.prefix), failed{err})
+		}
+	}()
+	buf := make([]byte, most)
+	for n, more := 0, true; more && err == nil; {
+		var m int
+		m, err = p.inner.Read(buf[n:])
+		n += m
+		more = p.grow(buf[:n])
 	}
 }
 
+// grow makes prefix longer, and reports whether it should grow on.
+func (p *peeked) grow(prefix []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prefix = prefix
+	return !p.stop && len(prefix) < most
+}
+
+// enough returns what has been read, and ends the reading.
+func (p *peeked) enough() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stop = true
+	return p.prefix
+}
+
+// Read waits for the first bytes, as long as those are being read.
 func (p *peeked) Read(b []byte) (int, error) {
 	<-p.read
 	if p.panicked != nil {

@@ -1,6 +1,7 @@
 package peek
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -31,7 +32,7 @@ func TestBody(t *testing.T) {
 		"broken":  {io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken)), 3, "abc", broken},
 	} {
 		resp := &http.Response{Body: io.NopCloser(tt.body)}
-		if got := Body(resp); len(got) != tt.seen {
+		if got := Body(context.Background(), resp); len(got) != tt.seen {
 			t.Errorf("%s: saw %d bytes, want %d", name, len(got), tt.seen)
 		}
 		text, err := io.ReadAll(resp.Body)
@@ -47,7 +48,7 @@ func TestBodyThatHangs(t *testing.T) {
 		r, w := io.Pipe()
 		resp := &http.Response{Body: r}
 		begin := time.Now()
-		if got := Body(resp); got != nil || time.Since(begin) != patience {
+		if got := Body(context.Background(), resp); got != nil || time.Since(begin) != patience {
 			t.Errorf("got %q after %v", got, time.Since(begin))
 		}
 		go func() {
@@ -59,9 +60,41 @@ func TestBodyThatHangs(t *testing.T) {
 		}
 		r, _ = io.Pipe()
 		resp = &http.Response{Body: r}
-		Body(resp)
+		Body(context.Background(), resp)
 		resp.Body.Close() // its reading ends, or the bubble does not
 	})
+}
+
+// Of a body that goes on, what has come is seen, when a second or the request is
+// over; its reader gets the rest as it comes.
+func TestBodyThatGoesOn(t *testing.T) {
+	for _, within := range []time.Duration{patience, patience / 4} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), within)
+			defer cancel()
+			r, w := io.Pipe()
+			resp := &http.Response{Body: r}
+			go func() {
+				w.Write([]byte("ab"))
+				time.Sleep(2 * patience)
+				w.Write([]byte("cd"))
+				time.Sleep(2 * patience)
+				w.Write([]byte("ef"))
+				w.Close()
+			}()
+			begin := time.Now()
+			if got := Body(ctx, resp); string(got) != "ab" || time.Since(begin) != within {
+				t.Errorf("got %q after %v, want ab after %v", got, time.Since(begin), within)
+			}
+			b := make([]byte, 8)
+			if n, err := resp.Body.Read(b); string(b[:n]) != "abcd" || err != nil || time.Since(begin) != 2*patience {
+				t.Errorf("read %q, %v after %v, want abcd after two seconds", b[:n], err, time.Since(begin))
+			}
+			if text, err := io.ReadAll(resp.Body); string(text) != "ef" || err != nil {
+				t.Errorf("read %q, %v, want ef", text, err)
+			}
+		})
+	}
 }
 
 type panics struct{}
@@ -74,5 +107,5 @@ func TestBodyThatPanics(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	}()
-	Body(&http.Response{Body: io.NopCloser(panics{})})
+	Body(context.Background(), &http.Response{Body: io.NopCloser(panics{})})
 }
