@@ -119,6 +119,7 @@ var (
 		"ARedirectLosesTheKey":                     TestARedirectLosesTheKey,
 		"OrHostIsAnIdentityOfItsOwn":               TestOrHostIsAnIdentityOfItsOwn,
 		"OrHostUnderASharedPolicy":                 TestOrHostUnderASharedPolicy,
+		"SpendsAsLargeAsTheyCome":                  TestSpendsAsLargeAsTheyCome,
 		"OneSecondaryLimitIsOneEvent":              TestOneSecondaryLimitIsOneEvent,
 		"ObserversDelayNobody":                     TestObserversDelayNobody,
 		"TraceAnswersWhy":                          TestTraceAnswersWhy,

@@ -16,16 +16,17 @@ import (
 // whatever rule it is used under, so that a caller can be followed through
 // errors and events; two processes with the same secret agree on it.
 type digester struct {
-	secret []byte // read-only
+	secret func() []byte // read-only; a function, so that no form of printing a Transport shows it
 }
 
 // newDigester returns the digester of a secret. An empty secret would be none:
 // it stands for a random one that the process's digesters share.
 func newDigester(secret []byte) digester {
 	if len(secret) == 0 {
-		return digester{processSecret()}
+		return digester{processSecret}
 	}
-	return digester{bytes.Clone(secret)}
+	secret = bytes.Clone(secret)
+	return digester{func() []byte { return secret }}
 }
 
 var processSecret = sync.OnceValue(func() []byte {
@@ -36,7 +37,7 @@ var processSecret = sync.OnceValue(func() []byte {
 
 // digest returns the digest of a key value.
 func (d digester) digest(key string) string {
-	mac := hmac.New(sha256.New, d.secret)
+	mac := hmac.New(sha256.New, d.secret())
 	mac.Write([]byte(key))
 	return hex.EncodeToString(mac.Sum(nil)[:12])
 }

@@ -446,3 +446,43 @@ func TestS13_QuotaPrintsNoKey(t *testing.T) {
 		}
 	}
 }
+
+// However large a Spend is, giving back more than was used leaves the limit; and once
+// the debt is over, what was spent after it still counts.
+func TestSpendsAsLargeAsTheyCome(t *testing.T) {
+	for _, tc := range []struct {
+		limit limiter.Limit
+		after int64 // what is left after 1 min; 0: there is a debt still
+	}{
+		{limiter.Limit{N: 10, Per: time.Minute}, 3},
+		{limiter.Limit{N: 10, Per: time.Minute, Strict: true}, 3},
+		{limiter.Limit{N: 10, Law: limiter.Calendar, Unit: limiter.Minute}, 10},
+		{limiter.Limit{N: 10, Per: time.Minute, Law: limiter.Sliding}, 0},
+		{limiter.Limit{N: 10, Per: time.Minute, Law: limiter.Bucket}, 0},
+	} {
+		t.Run(tc.limit.String(), func(t *testing.T) {
+			play(t, rules(headway.Rule{Name: "r", Limit: tc.limit}), func(s *scene) {
+				q := s.quota("api.test", "r", "")
+				for _, list := range [][]int64{{3, math.MinInt64}, {3, 4, -math.MaxInt64}, {math.MaxInt64, math.MinInt64}} {
+					for _, n := range list {
+						q.Spend(n)
+					}
+					if got := q.Remaining(); got != 10 {
+						s.Errorf("after %d: %d are left, want 10", list, got)
+					}
+				}
+				q.Spend(math.MaxInt64)
+				s.until(30 * time.Second)
+				q.Spend(4)
+				q.Spend(3)
+				if got := q.Remaining(); got > -1_000_000 {
+					s.Errorf("%d are left, want the debt", got)
+				}
+				s.until(60 * time.Second)
+				if got := max(0, q.Remaining()); got != tc.after {
+					s.Errorf("%d are left after the debt, want %d", got, tc.after)
+				}
+			})
+		})
+	}
+}

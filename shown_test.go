@@ -222,3 +222,25 @@ func TestOneSecondaryLimitIsOneEvent(t *testing.T) {
 		}
 	})
 }
+
+// No form of printing a Transport, its quotas or its breakers shows the secret or a key.
+func TestPrintingShowsNoSecret(t *testing.T) {
+	const secret, name = "s3cret", "u53r"
+	p := rules(keyed(limiter.PerMinute(10)))
+	p[0].Breaker = new(breaker.Config)
+	playConfig(t, headway.Config{Policies: p, Secret: []byte(secret)}, func(s *scene) {
+		s.send("A", key(name))
+		for _, v := range []any{s.Transport, &http.Client{Transport: s.Transport}, http.Client{Transport: s.Transport}, s.quota("api.test", "key", name), s.breaker(), s.Snapshot()} {
+			for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d"} {
+				shown := fmt.Sprintf(format, v)
+				for _, form := range []string{"%s", "%x", "%d", "%#v"} {
+					for _, text := range []string{secret, name} {
+						if bytes := strings.Trim(strings.TrimPrefix(fmt.Sprintf(form, []byte(text)), "[]byte"), "[]{}"); strings.Contains(shown, bytes) {
+							t.Errorf("%T by %s shows %s", v, format, bytes)
+						}
+					}
+				}
+			}
+		}
+	})
+}

@@ -48,10 +48,10 @@ func (w *window) clamp(now Time) int64 {
 	}
 	ahead, cost := subSat(w.last(), now), int64(0)
 	for w.len > 0 && w.last() > latest {
-		cost = addSat(cost, w.at(w.len-1).Cost)
+		cost += w.at(w.len - 1).Cost
 		w.len--
 	}
-	w.sum = subSat(w.sum, cost)
+	w.sum -= cost
 	w.add(now, cost)
 	return ahead
 }

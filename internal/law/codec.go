@@ -63,7 +63,7 @@ func Decode(b []byte, wall time.Time) (Spec, State, error) {
 	st := New(s, wall)
 	switch st := st.(type) {
 	case *window:
-		if flying := d.int(); st.strict {
+		if flying := d.int(); st.strict && flying >= 0 {
 			st.flying = flying
 		} else if flying != 0 {
 			d.fail()
@@ -80,7 +80,6 @@ func Decode(b []byte, wall time.Time) (Spec, State, error) {
 		if sum != st.sum && max(sum, st.sum) < saturates {
 			d.fail()
 		}
-		st.sum = sum // of costs so large that it has saturated, another than theirs
 	case *bucket:
 		d.bucket(st)
 	case *spaced:
@@ -96,7 +95,8 @@ func Decode(b []byte, wall time.Time) (Spec, State, error) {
 	return s, st, d.end()
 }
 
-// saturates is a sum of costs from which on it may have saturated.
+// saturates is a sum from which on earlier versions may have written another than that
+// of the costs.
 const saturates = Unlimited / 2
 
 // foundVersion is version for a Pace whose rate was found. Readers that would let all

@@ -1,6 +1,9 @@
 package law
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // sliding keeps two counters: cur since start, prev in the period before. What
 // counts at t is cur plus prev weighted by the part of the previous window that
@@ -80,9 +83,10 @@ func (s *sliding) Spend(now Time, n int64) {
 		return
 	}
 	s.roll(now)
-	old := min(s.prev, -n)
+	back := -max(n, -math.MaxInt64)
+	old := min(s.prev, back)
 	s.prev -= old
-	s.cur = max(0, s.cur+n+old)
+	s.cur = max(0, s.cur-(back-old))
 }
 
 func (s *sliding) Remaining(now Time) int64 {

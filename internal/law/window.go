@@ -1,6 +1,9 @@
 package law
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // exact is how many starts a window remembers one by one. Beyond that, starts
 // within one slice of per/exact are remembered together, as if all had been at
@@ -18,7 +21,7 @@ type Entry struct {
 type window struct {
 	*shape
 	*answers         // calm where it is not strict
-	sum      int64   // of log, from head on
+	sum      int64   // of log, from head on; with flying it fits into an int64
 	log      []Entry // a ring of starts by time; its length is a power of two
 	head     int     // index of the oldest entry, not masked
 	len      int
@@ -47,7 +50,7 @@ func (w *window) at(i int) *Entry { return &w.log[(w.head+i)&(len(w.log)-1)] }
 // expire forgets what no longer counts at t.
 func (w *window) expire(t Time) {
 	for old := subSat(t, w.per); w.len > 0 && w.at(0).At <= old; {
-		w.sum = subSat(w.sum, w.at(0).Cost)
+		w.sum -= w.at(0).Cost
 		w.head++
 		w.len--
 	}
@@ -64,7 +67,7 @@ func (w *window) Earliest(now, t Time, cost int64) (Time, bool) {
 		return Never, false
 	}
 	// Nothing is forgotten here, since t may be still to come.
-	room, left, old := w.n-cost, addSat(w.sum, w.flying), subSat(t, w.per)
+	room, left, old := w.n-cost, w.sum+w.flying, subSat(t, w.per)
 	for i := 0; ; i++ {
 		if left <= room && (i == w.len || w.at(i).At > old) {
 			return t, false
@@ -73,7 +76,7 @@ func (w *window) Earliest(now, t Time, cost int64) (Time, bool) {
 			return max(t, addSat(max(now, w.last()), w.per)), true // if all in flight are answered now
 		}
 		e := w.at(i)
-		left = subSat(left, e.Cost)
+		left -= e.Cost
 		if left <= room && e.At > old {
 			return addSat(e.At, w.per), false
 		}
@@ -89,11 +92,26 @@ func (w *window) last() Time {
 
 func (w *window) Take(t Time, cost int64) bool {
 	if w.strict {
-		w.flying = addSat(w.flying, cost)
+		w.flying += w.fit(cost)
 		return true
 	}
 	w.push(t, cost)
 	return false
+}
+
+// fit returns as many of cost more units as can be counted together with the others.
+// Where an int64 would not hold all of them, the oldest go: they are in debt beyond
+// any limit, and those that come after them still count once the oldest do not.
+func (w *window) fit(cost int64) int64 {
+	over := cost - (math.MaxInt64 - w.sum - w.flying)
+	if over <= 0 {
+		return cost
+	}
+	for i := 0; i < w.len && over > 0; i++ {
+		over -= w.drop(w.at(i), over)
+	}
+	w.trim()
+	return cost - over
 }
 
 func (w *window) push(t Time, cost int64) {
@@ -105,7 +123,8 @@ func (w *window) push(t Time, cost int64) {
 }
 
 func (w *window) add(t Time, cost int64) {
-	w.sum = addSat(w.sum, cost)
+	cost = w.fit(cost)
+	w.sum += cost
 	if w.len > 0 {
 		e := w.at(w.len - 1)
 		t = max(t, e.At)
@@ -113,7 +132,7 @@ func (w *window) add(t Time, cost int64) {
 			t = w.slice(t)
 		}
 		if e.At >= t {
-			e.Cost = addSat(e.Cost, cost)
+			e.Cost += cost
 			return
 		}
 	}
@@ -193,15 +212,16 @@ func (w *window) Spend(now Time, n int64) {
 	if n > 0 {
 		w.push(now, n)
 	}
-	for i := 0; i < w.len && n < 0; i++ {
-		n += w.drop(w.at(i), -n)
+	back := -max(n, -math.MaxInt64)
+	for i := 0; i < w.len && back > 0; i++ {
+		back -= w.drop(w.at(i), back)
 	}
 	w.trim()
 }
 
 func (w *window) Remaining(now Time) int64 {
 	w.expire(now)
-	return subSat(w.n, addSat(w.sum, w.flying))
+	return subSat(w.n, w.sum+w.flying)
 }
 
 func (w *window) Recovered(now Time) bool {
@@ -245,7 +265,7 @@ type windowSim struct {
 
 func (w *window) simulate(now Time) sim {
 	w.expire(now)
-	return sim{kind: simWindow, slack: w.slack, window: windowSim{window: w, now: now, log: w.head, sum: addSat(w.sum, w.flying), flown: w.flying == 0}}
+	return sim{kind: simWindow, slack: w.slack, window: windowSim{window: w, now: now, log: w.head, sum: w.sum + w.flying, flown: w.flying == 0}}
 }
 
 // simulateAt is simulate with all of the plan up to t taken, and what no longer
@@ -255,7 +275,7 @@ func (w *window) simulateAt(now, t Time, plan *schedule) sim {
 	old := subSat(t, w.per)
 	for i := 0; i < w.len && w.at(i).At <= old; i++ {
 		s.window.log++
-		s.window.sum = subSat(s.window.sum, w.at(i).Cost)
+		s.window.sum -= w.at(i).Cost
 	}
 	s.window.end = plan.find(after(t))
 	if old >= now { // else all count, for those overdue start at now
