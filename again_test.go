@@ -76,6 +76,7 @@ var (
 		"MaxWaitUnderALimitThatMoves":         TestMaxWaitUnderALimitThatMoves,
 		"WhatIsSaidOnceEnds":                  TestWhatIsSaidOnceEnds,
 		"RestartWithoutALimit":                TestRestartWithoutALimit,
+		"RestartOfThoseWithoutALimit":         TestRestartOfThoseWithoutALimit,
 		"WhatIsSaidToOneIdentity":             TestWhatIsSaidToOneIdentityBindsNoOther,
 		"Overloaded":                          TestOverloaded,
 		"NoUsableTime":                        TestNoUsableTime,

@@ -426,3 +426,61 @@ func TestRestartWithoutALimit(t *testing.T) {
 		}
 	})
 }
+
+// So it is where the server announces a limit with each response, where the refused
+// request has a limit and others that its pause holds have none, and where the restart
+// is refused at once: then at half the rate.
+func TestRestartOfThoseWithoutALimit(t *testing.T) {
+	put := headway.Rule{Name: "put", Limit: limiter.PerMinute(60), Methods: []string{"PUT"}}
+	for _, c := range []struct {
+		name    string
+		rules   []headway.Rule
+		refused ask
+		lines   []string
+		again   bool
+	}{
+		{"announced", nil, ask{}, []string{"X-RateLimit-Limit: 100000", "X-RateLimit-Remaining: 90000", "X-RateLimit-Reset: 86400"}, false},
+		{"another has a limit", []headway.Rule{put}, ask{method: "PUT"}, nil, false},
+		{"announced to another", []headway.Rule{put}, ask{method: "PUT"}, []string{"X-RateLimit-Limit: 100000", "X-RateLimit-Remaining: 90000", "X-RateLimit-Reset: 86400"}, false},
+		{"twice", nil, ask{}, nil, true},
+		{"twice, announced", []headway.Rule{put}, ask{}, []string{"X-RateLimit-Limit: 100000", "X-RateLimit-Remaining: 90000", "X-RateLimit-Reset: 86400"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			play(t, rules(c.rules...), func(s *scene) {
+				s.base.answer = func(req *http.Request) (*http.Response, error) {
+					if name := req.Header.Get("Name"); name == "R" || name == "B0" && c.again {
+						return says(429, "", append(c.lines, "Retry-After: 1")...)(req)
+					}
+					return says(200, "", c.lines...)(req)
+				}
+				want, every := "", 100*time.Millisecond
+				for i := range 10 {
+					due := 50*time.Millisecond + time.Duration(i)*every
+					s.until(due)
+					s.send("A", ask{})
+					want += fmt.Sprintf("A@%v ", due)
+				}
+				s.until(time.Second)
+				s.send("R", c.refused)
+				want += "R@1s"
+				n, end, from := 125, 2*time.Second, 0
+				if c.again {
+					want += " B0@2s"
+					n, end, from, every = 70, 3*time.Second, 1, 200*time.Millisecond
+				}
+				s.sendAll(ask{}, names("B", n)...)
+				for i := from; i < n; i++ {
+					due := time.Duration(i-from) * every
+					if due > 10*time.Second { // 1 s with twice the rate, then it doubles again
+						due = 10*time.Second + (due-10*time.Second)/2
+						if due > 11*time.Second {
+							due = 11*time.Second + (due-11*time.Second)/2
+						}
+					}
+					want += fmt.Sprintf(" B%d@%v", i, end+due)
+				}
+				s.wantStarts(want)
+			})
+		})
+	}
+}

@@ -37,6 +37,7 @@ type policy struct {
 	// shares, for while the store is away.
 	stored map[int]*law.Spec
 	sites  *sites // the same for all policies that follow one another by name
+	open   bool   // no rule matches every request
 	// listens says that answers are read, by reader at hosts of no dialect.
 	listens bool
 	reader  *retryafter.Reader
@@ -90,6 +91,7 @@ func compile(policies []Policy, old *config, stored bool) *config {
 		p.reader = retryafter.NewReader(p.Dialects, "")
 		p.listens = !slices.Contains(p.Dialects, retryafter.None)
 		slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
+		p.open = !slices.ContainsFunc(p.rules, func(r rule) bool { return !r.Narrow() && !r.first })
 		p.specs = map[int]*law.Spec{}
 		if stored {
 			p.stored = map[int]*law.Spec{}

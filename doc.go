@@ -56,11 +56,12 @@
 // the first rule with Methods or a Path that matched, or widen it to the host. The
 // longest pause wins, and it is never left early. After its end, for 10 s, the
 // k-th start comes no earlier than the end plus k times the shortest interval of
-// the request's limits, at most 1 s. Without a limit, configured or announced,
-// the restart is as fast as requests without one succeeded in the second before the
-// refused one started, one a second at least; each start comes an interval after
+// the request's limits, at most 1 s. Where the pause holds requests that no rule
+// matches, the restart is as fast at least as those succeeded in the second before the
+// refused one started, and one a second at least; each start comes an interval after
 // the last, and after the 10 s the rate doubles each second until it holds nothing
-// up. A 429 without a usable time pauses for 1 s, doubling up to 5 min until a request succeeds; a reset that is over already is no
+// up. A restart that is refused in its first second is followed by one at half its
+// rate. A 429 without a usable time pauses for 1 s, doubling up to 5 min until a request succeeds; a reset that is over already is no
 // usable time. There is no pause for a quota that must be paid for, nor for a 429
 // about one object, such as a lock. Policy.MaxPause cuts what is too long to be true.
 //

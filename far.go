@@ -352,14 +352,14 @@ func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 	for _, spec := range p.Limits {
 		op.Pause.Limits = append(op.Pause.Limits, limitOf(spec))
 	}
-	if len(p.Limits) == 0 {
-		op.Pause.Found = v.far.line.Found(op.Pause.Started)
-	}
 	if op.Ear, op.Only = v.whoseFar(s); op.Ear != hostEar {
 		e.KeyDigest = v.label()
 	}
 	if op.Only != "" {
 		e.Rule = v.narrowest().rule.name
+	}
+	if v.policy.open && op.Ear == hostEar && op.Only == "" {
+		op.Pause.Found = max(1, v.far.line.Found(op.Pause.Started))
 	}
 	res, err := v.far.line.Tell(v.bound(), op, false, true)
 	if e.Pause = res.Paused; err == nil && e.Pause > 0 {

@@ -141,13 +141,16 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 		}
 		r.policy.leave(heard, resp, &s)
 	}
+	well := len(r.budgets) == 0 && r.policy.listens && succeeded(resp, &s)
 	switch {
-	case flying && len(r.budgets) == 0 && succeeded(resp, &s):
+	case flying && well:
 		flying = false
 		r.site.line.ArrivedWell(at)
 	case flying:
 		flying = false
 		r.site.line.Arrived(r.budgets)
+	case well: // it has landed by what it announced
+		r.site.line.Served(at)
 	}
 	if r.gate != nil {
 		t.record(r, r.site, r.gate, &p, r.policy.result(req, resp, err, &s, body))
@@ -382,6 +385,7 @@ func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p *
 		if c := v.narrowest(); s.Scope == retryafter.ScopeRule && c != nil {
 			p.Rule, e.Rule = c.budget, c.rule.name
 		}
+		p.Open = v.policy.open && p.Who == 0 && p.Rule == nil
 		e.Pause, err = v.site.line.Pause(p)
 		return err
 	})

@@ -465,7 +465,7 @@ func (t *tx) pause(op *Op, res *Result) {
 		r.heard = append(r.heard, held{only: op.Only, pace: law.NewPace()})
 	}
 	h := &r.heard[i]
-	length := p.For
+	old, length := *h.pace, p.For
 	if p.Grow {
 		length = time.Duration(h.pace.Grow(t.now, p.Started, int64(p.For), int64(p.Most)))
 	} else if !h.pace.Until(t.now, sum(t.now, p.For)) {
@@ -479,12 +479,12 @@ func (t *tx) pause(op *Op, res *Result) {
 			specs = append(specs, specOf(l))
 		}
 		for i := range r.heard {
-			if c := r.heard[i].limit; c != nil {
+			if c := r.heard[i].limit; c != nil && len(p.Limits) > 0 {
 				specs = append(specs, c.Announced(t.now)...)
 			}
 		}
-		if h.pace.SetLimits(specs...); h.pace.Unlimited() {
-			h.pace.Found(p.Found, -law.Never)
+		if h.pace.SetLimits(specs...); p.Found > 0 || len(p.Limits) == 0 {
+			h.pace.Found(p.Found, p.Started, &old)
 		}
 	}
 	res.Paused, res.Heard = length, t.hear(nil, op.Ear, h)

@@ -175,8 +175,9 @@ type Pause struct {
 	Started Instant
 	// Limits are those that it restarts gently under.
 	Limits []limiter.Limit
-	// Found is at how many a second it restarts where there are none, and none are
-	// announced: as many as succeeded before. Zero is one.
+	// Found is above zero where requests without a limit are held too: so many a
+	// second succeeded before, and at that rate at least it restarts. Without Limits
+	// zero is one.
 	Found int64
 	// Source is the dialect of the answer.
 	Source string

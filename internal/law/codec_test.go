@@ -96,7 +96,7 @@ func TestWrittenDownPause(t *testing.T) {
 		t.Errorf("got %+v, %v; want %+v", q, err, p)
 	}
 	p.SetLimits()
-	p.Found(7, -Never)
+	p.Found(7, -Never, NewPace())
 	p.served = 0
 	b := EncodePace(nil, p)
 	if q, err = DecodePace(b); err != nil || *q != *p {

@@ -226,6 +226,17 @@ func (r rate) span(c int64) (ns, frac int64) {
 	return int64(q), int64(rem)
 }
 
+// units returns how many units ns nanoseconds give, rounded down, saturating. ns is
+// not negative.
+func (r rate) units(ns int64) int64 {
+	hi, lo := bits.Mul64(uint64(ns), uint64(r.n))
+	if hi >= uint64(r.per) {
+		return math.MaxInt64
+	}
+	q, _ := bits.Div64(hi, lo, uint64(r.per))
+	return int64(min(q, math.MaxInt64))
+}
+
 // ceilUnits returns how many units ns nanoseconds and frac n-ths take, rounded
 // up, saturating. ns is not negative.
 func (r rate) ceilUnits(ns, frac int64) int64 {

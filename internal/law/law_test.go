@@ -551,7 +551,7 @@ func TestPaceFound(t *testing.T) {
 	if got := starts(p, 0, len(want), 1); !slices.Equal(got, want) {
 		t.Errorf("got  %d\nwant %d", got, want)
 	}
-	p.Found(2, 0)
+	p.Found(2, 0, NewPace())
 	p.Until(0, 20*sec)
 	for _, c := range []struct {
 		now, started Time
@@ -575,7 +575,7 @@ func TestPaceFound(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		p := NewPace()
-		p.Found(rapid.OneOf(rapid.Int64Range(0, 2000), rapid.SampledFrom([]int64{MaxN, Never})).Draw(rt, "n"), 0)
+		p.Found(rapid.OneOf(rapid.Int64Range(0, 2000), rapid.SampledFrom([]int64{MaxN, Never})).Draw(rt, "n"), 0, NewPace())
 		p.Until(-1, rapid.Int64Range(0, 100).Draw(rt, "end"))
 		for range 200 {
 			from := p.end + rapid.Int64Range(0, 31*sec).Draw(rt, "from")

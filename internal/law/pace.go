@@ -1,9 +1,6 @@
 package law
 
-import (
-	"math/bits"
-	"time"
-)
+import "time"
 
 // gentle is for how long a pause's end lets requests through one by one.
 const gentle = int64(10 * time.Second)
@@ -17,8 +14,8 @@ const growth = 20
 // from then on, the k-th start comes no earlier than end + k intervals. It
 // counts starts, not units.
 //
-// Where no limit says what the rate may be, it is found: what succeeded before the
-// pause. Then the rate doubles with each second after the 10 s, and what was not
+// Where it holds requests without a limit, the rate is found: what succeeded before the
+// pause. Then it doubles with each second after the 10 s, and what was not
 // used is not saved: each start comes an interval after the last.
 type Pace struct {
 	rate
@@ -26,7 +23,7 @@ type Pace struct {
 	starts int64
 	raised Time  // when it last became longer
 	step   int64 // the last length that Grow chose; zero after a success
-	found  bool  // no limit gave the rate
+	found  bool  // it holds requests without a limit
 	before Time  // the successes that count are those of requests started by then
 	served int64 // how many there were in the second before
 }
@@ -42,8 +39,8 @@ func NewPace(limits ...Spec) *Pace {
 	return p
 }
 
-// SetLimits chooses the interval anew; the pause stays. Without limits it is found:
-// 1 s until Found says more.
+// SetLimits chooses the interval anew; the pause stays. Without limits it is 1 s
+// until Found says more.
 func (p *Pace) SetLimits(limits ...Spec) {
 	p.rate, p.found = slowest, true
 	for _, l := range limits {
@@ -61,14 +58,28 @@ func (p *Pace) SetLimits(limits ...Spec) {
 // slowest is the least rate of a restart.
 var slowest = rate{n: 1, per: second}
 
-// Unlimited reports whether SetLimits was given none.
-func (p *Pace) Unlimited() bool { return p.found }
-
-// Found makes the rate n a second, one at least: so many succeeded of the requests
-// that were started in the second until before, at which the refused one was.
-func (p *Pace) Found(n int64, before Time) {
-	p.rate, p.found = rate{n: min(max(n, 1), MaxN), per: second}, true
+// Found says that p holds requests without a limit, n of which succeeded of those
+// that were started in the second until before, at which the refused one was. It
+// raises the rate to that, and to what old, which p was before it became longer,
+// leaves of its own.
+func (p *Pace) Found(n int64, before Time, old *Pace) {
 	p.served, p.before = n, before
+	n = max(n, 1, p.units(second), old.left(before))
+	p.rate, p.found = rate{n: min(n, MaxN), per: second}, true
+}
+
+// left returns what rate a pause keeps that follows p, which a request has raised that
+// started then. In the second before that, nothing succeeded that p held up: half of
+// the rate stays where the restart was refused. A request that started earlier was in
+// flight with those that raised p, and changes nothing.
+func (p *Pace) left(started Time) int64 {
+	switch {
+	case !p.found || started >= addSat(p.end, second):
+		return 0
+	case started >= p.end:
+		return p.n / 2
+	}
+	return p.n
 }
 
 // Served has one more request count that has succeeded, as long as nothing starts,
@@ -165,9 +176,7 @@ func (p *Pace) passed(t Time) int64 {
 		j, rest := (ns-gentle)/second, (ns-gentle)%second
 		ns = gentle + (2<<j-2)*second + rest<<(j+1)
 	}
-	hi, lo := bits.Mul64(uint64(ns), uint64(p.n))
-	k, _ := bits.Div64(hi, lo, uint64(p.per))
-	return int64(k)
+	return p.units(ns)
 }
 
 func (p *Pace) Take(t Time, _ int64) bool {

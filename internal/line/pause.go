@@ -11,7 +11,8 @@ type Pause struct {
 	Scope
 	Source  string
 	Status  int           // of the answer
-	Limits  []law.Spec    // under which those held restart gently; none: as many as succeeded before
+	Limits  []law.Spec    // under which those held restart gently
+	Open    bool          // it holds some without a limit too: as fast as those succeeded before
 	For     time.Duration // from now
 	Grow    bool          // nobody said how long: For, doubled each time, up to Most
 	Most    time.Duration
@@ -76,8 +77,12 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 	}
 	if length > 0 {
 		h.source = p.Source
-		if pace.SetLimits(append(p.Limits, announced(e.list, now)...)...); pace.Unlimited() {
-			pace.Found(l.recent.Before(int64(p.Started)), int64(p.Started))
+		limits := p.Limits
+		if len(limits) > 0 {
+			limits = append(limits, announced(e.list, now)...)
+		}
+		if pace.SetLimits(limits...); p.Open {
+			pace.Found(l.recent.Before(int64(p.Started)), int64(p.Started), &p.before)
 		}
 		h.status = p.Status
 		p.raised, p.after = h.b, *pace

@@ -953,6 +953,11 @@ makers.pace = function()
 		end
 	end
 
+	function Pace:restart(rate)
+		local limited = muldiv(SECOND, self.n, self.per)
+		self.n, self.per, self.found = min(max(rate, 1, limited), MAX_N), SECOND, true
+	end
+
 	function Pace:untilAt(now, t)
 		if t <= now or t <= self.stop then
 			return false
@@ -1783,7 +1788,7 @@ local function pause(op)
 		h.st = h.pace
 		r.heard[#r.heard + 1] = h
 	end
-	local length = op.length
+	local length, before, old = op.length, h.pace.stop, h.pace.found and h.pace.n or 0
 	if op.grow then
 		length = h.pace:grow(now, op.started, op.length, op.most)
 	elseif not h.pace:untilAt(now, now + op.length) then
@@ -1793,14 +1798,20 @@ local function pause(op)
 	if length > 0 then
 		h.source = op.source
 		local list = op.limits
+		local limited = #list > 0
 		for _, o in ipairs(r.heard) do
-			if o.cap and o.cap.limit > 0 and not o.cap.blind then
+			if limited and o.cap and o.cap.limit > 0 and not o.cap.blind and now < o.cap.keep then
 				list[#list + 1] = { n = o.cap.limit, per = o.cap.window }
 			end
 		end
 		h.pace:setLimits(list)
-		if h.pace.found then
-			h.pace.n = min(max(op.found, 1), MAX_N)
+		if op.found > 0 or not limited then
+			if op.started >= before + SECOND then
+				old = 0
+			elseif op.started >= before then
+				old = floor(old / 2)
+			end
+			h.pace:restart(max(op.found, old))
 		end
 	end
 	return putInt(length) .. hear(op.ear, h)
