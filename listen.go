@@ -208,10 +208,30 @@ func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying b
 // anything.
 func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
 	said := reader.ReadTo(s, resp.StatusCode, resp.Header, time.Time{})
+	said = readPlain(resp, s) || said
 	if said && s.HasRetryAfter && !s.Inferred && !s.Documented {
 		endExhausted(s)
 	}
 	return said
+}
+
+// plain reads what HTTP itself says of coming back.
+var plain = retryafter.NewReader([]retryafter.Dialect{retryafter.RFC9110}, "")
+
+// readPlain makes a throttle of a 429 or 529 that dialects of the user's own do not
+// call one: else it would be retried, and nobody would pause. It reports whether it has.
+func readPlain(resp *http.Response, s *retryafter.Signal) bool {
+	if s.Throttled || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != statusOverloaded {
+		return false
+	}
+	p := plain.Read(resp.StatusCode, resp.Header, time.Time{})
+	if s.Throttled = true; !s.HasRetryAfter {
+		s.RetryAfter, s.HasRetryAfter, s.Hint = p.RetryAfter, p.HasRetryAfter, p.Hint
+	}
+	if s.Dialect == "" {
+		s.Dialect = p.Dialect
+	}
+	return true
 }
 
 // endExhausted ends the limits of which nothing is left with the Retry-After that
@@ -298,6 +318,7 @@ func (v *visit) hearRefusal(ctx context.Context, resp *http.Response, more bool,
 	scope := s.Scope
 	if told, ok := v.reader.ReadBody(status, resp.Header, peek.Body(ctx, resp), time.Now()); ok {
 		*s = told
+		readPlain(resp, s)
 	}
 	q, _ := pauseOf(s)
 	switch {

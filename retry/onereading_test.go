@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retry"
 	"github.com/headway-go/headway/retryafter"
@@ -72,6 +73,8 @@ func refusals(t *testing.T) []refusal {
 		refusal{"amazon's 400", "aws", time.Time{}, 400,
 			http.Header{"X-Amzn-Requestid": {"1"}, "Content-Type": {"application/x-amz-json-1.1"}},
 			`{"__type":"ThrottlingException","message":"Rate exceeded"}`},
+		refusal{"amazon's 400 by its header", "aws", time.Time{}, 400,
+			http.Header{"X-Amzn-Errortype": {"ThrottlingException"}, "Content-Type": {"application/json"}}, `{"message":"Rate exceeded"}`},
 		refusal{"an unpaid quota", "openai", time.Time{}, 429, json,
 			`{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`},
 		refusal{"calm", "calm", time.Time{}, 420, http.Header{"X-Calm": {"3"}}, ""},
@@ -171,6 +174,58 @@ func TestPausesIfAndOnlyIfRetried(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A dialect of the user's own may know a refusal by its body alone, with any status
+// and any text; and a 429 is one beside it.
+func TestOwnDialectAlone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		dialect retryafter.Dialect
+		status  int
+		header  string
+		body    string
+		want    string
+	}{
+		"its body, 400":         {slowly{}, 400, "", "slow down", "0@0s 1@7s"},
+		"its body, 418, a page": {slowly{}, 418, "Content-Type: text/html", "<p>slow down", "0@0s 1@7s"},
+		"its body, 500":         {slowly{}, 500, "", "slow down", "0@0s 1@7s"},
+		"another body":          {slowly{}, 400, "", "hurry up", "0@0s"},
+		"429":                   {calm{}, 429, "", "", "0@0s 1@1s"},
+		"429 with a time":       {calm{}, 429, "Retry-After: 60", "", "0@0s 1@1m0s"},
+		"429 with a loose time": {calm{}, 429, "Retry-After: 60s", "", "0@0s 1@1m0s"},
+		"429, its body unread":  {slowly{}, 429, "Retry-After: 60", "hurry up", "0@0s 1@1m0s"},
+		"429 with its own time": {slowly{}, 429, "Retry-After: 5", "slow down", "0@0s 1@7s"},
+		"529":                   {calm{}, 529, "", "", "0@0s 1@1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := headway.Policy{Dialects: []retryafter.Dialect{tt.dialect}, Breaker: &breaker.Config{Failures: 1}}
+			playObserved(t, policy, nil, func(s *scene) {
+				s.script = func(n int, _ *http.Request) (*http.Response, error) {
+					if n > 0 {
+						return answer(200, nil), nil
+					}
+					resp := answer(tt.status, newBody(tt.body))
+					if key, value, ok := strings.Cut(tt.header, ": "); ok {
+						resp.Header.Set(key, value)
+					}
+					return resp, nil
+				}
+				s.send(request(s.Context(), "GET", ""))
+				s.wantSends(tt.want)
+			})
+		})
+	}
+}
+
+// slowly is a dialect of the user's own, which only a body speaks.
+type slowly struct{}
+
+func (slowly) Name() string { return "slowly" }
+
+func (slowly) Read(int, http.Header, time.Time) (s retryafter.Signal, ok bool) { return s, false }
+
+func (slowly) ReadBody(_ int, _ http.Header, prefix []byte, _ time.Time) (retryafter.Signal, bool) {
+	return retryafter.Signal{Throttled: true, RetryAfter: 7 * time.Second, HasRetryAfter: true}, strings.Contains(string(prefix), "slow down")
 }
 
 // The four that the Transport has paused for and retry gave back, at exact times.

@@ -34,10 +34,15 @@ func (b bodied) ReadBody(status int, h http.Header, prefix []byte, now time.Time
 
 // NeedsBody reports whether the first 4 KiB of the body should be handed to
 // ReadBody: whether the response is a refusal, its body is no stream, and one of
-// the dialects may tell a throttle by it. It is never true for a success, nor for a
+// the dialects may tell a throttle by it. A dialect that is not built in may tell it
+// by any status from 400 on, and by any text. It is never true for a success, nor for a
 // content coding other than gzip and deflate. A body in one of these two must be
 // decoded first.
 func (r *Reader) NeedsBody(status int, h http.Header) bool {
+	if status >= 400 && r.customBodies() {
+		t, _ := mediaType(h)
+		return textual(h) || strings.HasPrefix(t, "text/") && !coded(h) && !streamed(h)
+	}
 	switch status {
 	case http.StatusBadRequest: // ThrottlingException, and everything that is wrong with a request
 		if r.bodies()&bodyAWS == 0 || r.unsure() {
@@ -47,10 +52,7 @@ func (r *Reader) NeedsBody(status int, h http.Header) bool {
 	default:
 		return false
 	}
-	if r.bodies() == 0 && !r.customBodies() {
-		return false
-	}
-	return textual(h)
+	return r.bodies() != 0 && textual(h)
 }
 
 // ReadBody is Read with prefix, the first bytes of the response's body: 4 KiB at
@@ -123,22 +125,32 @@ func coded(h http.Header) bool {
 // textual reports whether the body may be one JSON or XML text: it says so, or
 // says nothing, and is not a series of them.
 func textual(h http.Header) bool {
-	if coded(h) {
+	if coded(h) || streamed(h) {
 		return false
 	}
+	t, ok := mediaType(h)
+	return !ok || strings.Contains(t, "json") || strings.Contains(t, "xml") || t == "text/plain"
+}
+
+// streamed reports whether the body is a series of texts.
+func streamed(h http.Header) bool {
+	t, ok := mediaType(h)
+	return ok && (t == "text/event-stream" || strings.HasSuffix(t, "json-seq") ||
+		strings.Contains(t, "ndjson") || strings.Contains(t, "stream+json") || strings.Contains(t, "jsonl"))
+}
+
+// mediaType returns the media type of a body in lower case, "" for an absurd one. It
+// is false where the response does not say.
+func mediaType(h http.Header) (string, bool) {
 	v := h["Content-Type"]
-	if len(v) == 0 {
-		return true
-	}
-	if len(v[0]) > maxValue {
-		return false
+	switch {
+	case len(v) == 0:
+		return "", false
+	case len(v[0]) > maxValue:
+		return "", true
 	}
 	t, _, _ := strings.Cut(strings.ToLower(v[0]), ";")
-	t = trim(t)
-	if strings.HasSuffix(t, "json-seq") || strings.Contains(t, "ndjson") || strings.Contains(t, "stream+json") || strings.Contains(t, "jsonl") {
-		return false
-	}
-	return strings.Contains(t, "json") || strings.Contains(t, "xml") || t == "text/plain"
+	return trim(t), true
 }
 
 // readBody adds what a body tells to what the headers said.
@@ -365,14 +377,9 @@ func (s *Signal) readXML(text string) bool {
 	return found && s.awsCode(trim(code))
 }
 
-// awsCode takes an error code that the AWS SDKs retry as a throttle.
+// awsCode takes an error code.
 func (s *Signal) awsCode(code string) bool {
-	switch code {
-	case "SlowDown", "Throttling", "ThrottlingException", "ThrottledException",
-		"RequestThrottled", "RequestThrottledException", "RequestLimitExceeded",
-		"TooManyRequestsException", "ProvisionedThroughputExceededException",
-		"BandwidthLimitExceeded", "EC2ThrottledException", "PriorRequestNotComplete":
-	default:
+	if !isThrottle(code) {
 		return false
 	}
 	s.Throttled = true
@@ -380,4 +387,17 @@ func (s *Signal) awsCode(code string) bool {
 		s.Dialect = awsRow.name
 	}
 	return true
+}
+
+// isThrottle reports whether an error code is one that the AWS SDKs retry as a
+// throttle.
+func isThrottle(code string) bool {
+	switch code {
+	case "SlowDown", "Throttling", "ThrottlingException", "ThrottledException",
+		"RequestThrottled", "RequestThrottledException", "RequestLimitExceeded",
+		"TooManyRequestsException", "ProvisionedThroughputExceededException",
+		"BandwidthLimitExceeded", "EC2ThrottledException", "PriorRequestNotComplete":
+		return true
+	}
+	return false
 }

@@ -207,6 +207,13 @@ func TestNeedsBody(t *testing.T) {
 		{"none", []retryafter.Dialect{retryafter.None}, "", 429, json, false},
 		{"a dialect without bodies", []retryafter.Dialect{retryafter.Slack}, "", 429, json, false},
 		{"a dialect from outside without bodies", []retryafter.Dialect{custom{"a"}}, "", 429, json, false},
+		{"a dialect from outside", []retryafter.Dialect{customBody{custom{"a"}}}, "", 418, json, true},
+		{"a dialect from outside, 400", append(retryafter.Dialects(), customBody{custom{"a"}}), "", 400, nil, true},
+		{"a dialect from outside, page", []retryafter.Dialect{customBody{custom{"a"}}}, "", 429, head("Content-Type", "text/html"), true},
+		{"a dialect from outside, events", []retryafter.Dialect{customBody{custom{"a"}}}, "", 429, head("Content-Type", "text/event-stream"), false},
+		{"a dialect from outside, binary", []retryafter.Dialect{customBody{custom{"a"}}}, "", 429, head("Content-Type", "image/png"), false},
+		{"a dialect from outside, coded", []retryafter.Dialect{customBody{custom{"a"}}}, "", 429, head("Content-Type", "text/html", "Content-Encoding", "br"), false},
+		{"a dialect from outside, success", []retryafter.Dialect{customBody{custom{"a"}}}, "", 200, json, false},
 	} {
 		if got := retryafter.NewReader(c.dialects, c.host).NeedsBody(c.status, c.h); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

@@ -109,6 +109,7 @@ const (
 	isAsk         // an explicit request to wait
 	isRetryAfter  // Retry-After itself
 	isRefusal     // "true": the refusal is a throttle
+	isErrorCode   // one of Amazon's
 	isShouldRetry // "false": do not retry; "true": whatever the status, do
 	isMark        // only shows the dialect
 	isOdd         // read by the row's oddity

@@ -118,13 +118,18 @@ func (r *reading) say(h *hit) {
 			r.sig.malformed(h.key)
 		}
 	case isRefusal:
-		if v, ok := r.one(h); ok && v == "true" && r.status >= 400 {
+		if v, ok := r.one(h); ok && strings.EqualFold(v, "true") && r.status >= 400 {
 			r.sig.Throttled = true
+		}
+	case isErrorCode:
+		if v, ok := r.one(h); ok && r.status >= 400 {
+			v, _, _ = strings.Cut(v, ":") // where it is documented may follow
+			r.sig.Throttled = isThrottle(v[strings.LastIndexByte(v, '#')+1:]) || r.sig.Throttled
 		}
 	case isShouldRetry:
 		if v, ok := r.one(h); ok && r.status >= 400 {
-			r.sig.NoRetry = r.sig.NoRetry || v == "false"
-			r.sig.ShouldRetry = r.sig.ShouldRetry || v == "true"
+			r.sig.NoRetry = r.sig.NoRetry || strings.EqualFold(v, "false")
+			r.sig.ShouldRetry = r.sig.ShouldRetry || strings.EqualFold(v, "true") // Python's is "True"
 		}
 	}
 }
@@ -154,7 +159,7 @@ func (r *reading) name(h *hit) string {
 		return ""
 	}
 	if h.f.role == isGlobal {
-		if v != "true" {
+		if !strings.EqualFold(v, "true") {
 			return ""
 		}
 		return "global"

@@ -202,6 +202,23 @@ func TestThrottled(t *testing.T) {
 	if s := retryafter.Read(429, head("x-should-retry", "false"), pi); !s.NoRetry || !s.Throttled {
 		t.Errorf("x-should-retry: %+v", s)
 	}
+	if s := retryafter.Read(429, head("X-Should-Retry", "False"), pi); !s.NoRetry {
+		t.Errorf("X-Should-Retry: False: %+v", s)
+	}
+	if s := retryafter.Read(409, head("X-Should-Retry", "True"), pi); s.NoRetry || !s.ShouldRetry {
+		t.Errorf("X-Should-Retry: True: %+v", s)
+	}
+	for code, want := range map[string]bool{
+		"ThrottlingException": true, "ThrottlingException:http://internal.amazon.com/coral/": true,
+		"aws.api#TooManyRequestsException": true, "ValidationException": false, "": false,
+	} {
+		if s := retryafter.Read(400, head("X-Amzn-Errortype", code), pi); s.Throttled != want {
+			t.Errorf("X-Amzn-Errortype: %s: %+v", code, s)
+		}
+		if s := retryafter.Read(200, head("X-Amzn-Errortype", code), pi); s.Throttled {
+			t.Errorf("X-Amzn-Errortype: %s, a success: %+v", code, s)
+		}
+	}
 	if s := retryafter.Read(409, head("Stripe-Should-Retry", "true"), pi); s.NoRetry || !s.ShouldRetry || s.Throttled {
 		t.Errorf("Stripe-Should-Retry: %+v", s)
 	}

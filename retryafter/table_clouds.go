@@ -50,6 +50,7 @@ var awsRow = builtin{
 	hosts: ".amazonaws.com",
 	fields: []field{
 		{name: "X-Amz-Retry-After", role: isAsk, form: millis, rank: rankAmazon},
+		{name: "X-Amzn-Errortype", role: isErrorCode}, // in REST with JSON, where the body may not say
 	},
 	body: bodyAWS,
 }
