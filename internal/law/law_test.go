@@ -612,9 +612,26 @@ func TestRecent(t *testing.T) {
 	for i := range int64(1_000_000) {
 		r.Add(100_000*sec + i*sec/100_000)
 	}
-	for _, c := range []struct{ at, least, most int64 }{{100_010*sec - 1, 99_000, 100_000}, {100_009*sec + sec/2, 45_000, 100_000}, {100_001 * sec, 90_000, 101_000}} {
-		if got := r.Before(c.at); got < c.least || got > c.most || len(r.ring) > mostRecent {
+	for _, c := range []struct{ at, least, most int64 }{{100_010*sec - 1, 99_000, 100_000}, {100_009*sec + sec/2, 99_000, 101_000}, {100_001 * sec, 90_000, 101_000}} {
+		if got := r.Before(c.at); got < c.least || got > c.most || len(r.ring) > recentSlices {
 			t.Errorf("%d in the second before %v, want %d to %d", got, time.Duration(c.at), c.least, c.most)
+		}
+	}
+}
+
+// Responses come in any order: however many there are, each counts when it started.
+func TestRecentInAnyOrder(t *testing.T) {
+	for _, rate := range []int64{100, 1000, 5000, 20_000} {
+		var r Recent
+		for s := range int64(4) {
+			for i := range rate {
+				r.Add((s*rate + i*7919%rate) * sec / rate) // 7919 is a prime
+			}
+		}
+		for _, at := range []int64{3 * sec, 4*sec - 1} {
+			if got := r.Before(at); got < rate-rate/500 || got > rate+rate/500 {
+				t.Errorf("%d in the second before %v, want %d", got, time.Duration(at), rate)
+			}
 		}
 	}
 }
