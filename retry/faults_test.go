@@ -65,6 +65,7 @@ func TestWhoseFaultItWas(t *testing.T) {
 		"a trailer's key":     {text: "invalid Trailer key", again: never, ignored: true, change: withBody(stream("hello"), -1, func(r *http.Request) { r.Trailer = http.Header{"Content-Length": {"1"}} })},
 		"a method":            {text: "invalid method", again: never, ignored: true, change: func(r *http.Request) { r.Method = "GE T" }},
 		"a scheme":            {text: "unsupported protocol scheme", again: never, ignored: true, change: func(r *http.Request) { r.URL.Scheme = "htps" }},
+		"a port":              {text: "invalid port", again: never, ignored: true, change: func(r *http.Request) { r.URL.Host = "127.0.0.1:99999" }},
 		"no host":             {text: "no Host in request URL", again: never, ignored: true, change: func(r *http.Request) { r.URL.Host = "" }},
 		"a host for a proxy":  {text: "invalid Host header", again: never, ignored: true, base: viaProxy(okServer), change: func(r *http.Request) { r.Host = "a b" }},
 		"a control character": {text: "can't write control character", again: never, ignored: true, change: func(r *http.Request) { r.URL.Opaque = "/\x01" }},

@@ -46,7 +46,9 @@ var texts = []string{
 // finds out about that.
 func OfCaller(req *http.Request, err error) bool {
 	var file *fs.PathError
+	var addr *net.AddrError
 	return errors.Is(err, http.ErrBodyReadAfterClose) ||
+		errors.As(err, &addr) && addr.Err == "invalid port" || // net.Dial's, of one that is a number
 		errors.As(err, &file) && (file.Op == "read" || file.Op == "close") || // no connection has that; a body that is a file does
 		says(err) || unwritable(req, err)
 }
