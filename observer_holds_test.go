@@ -144,6 +144,24 @@ func TestObserversDelayNobody(t *testing.T) {
 			s.send("A", s.ofA(headway.Call{Cost: 3}))
 			s.sendAll(cost(1), "B", "C", "D")
 		}, "B@0s C@0s D@10s", ""},
+		headway.EventSpend: {limits(three), func(s *scene) {
+			s.sendAll(ask{}, "x", "y", "z", "B", "C", "D")
+			q := s.quota("api.test", "3/10s", "")
+			s.until(time.Second)
+			s.all.Go(func() { storm(func() { q.Spend(-2) }) })
+			s.until(9 * time.Second)
+		}, "x@0s y@0s z@0s B@1s C@1s D@10s", ""},
+		headway.EventNoKey: {rules(keyed(three)), func(s *scene) {
+			s.send("A", s.ofA(headway.Call{}))
+			s.sendAll(key("k"), "B", "C")
+		}, "B@0s C@0s", ""},
+		headway.EventOpenRefused: {broken(breaker.Config{Failures: 1}, three), func(s *scene) {
+			s.breaker().Trip(errReset, 0)
+			s.until(4500 * time.Millisecond)
+			s.send("A", s.ofA(headway.Call{}))
+			s.until(5 * time.Second)
+			s.sendAll(ask{}, "B", "C")
+		}, "B@5s C@5s", ""},
 	} {
 		for _, slots := range []int{0, 8} { // the short way, and the long one
 			for _, what := range []string{"blocks", "sends", "panics", "exits"} {
@@ -207,6 +225,63 @@ func TestObserverOfAStoreDelaysNobody(t *testing.T) {
 			t.Error("nobody was told of the store")
 		}
 	})
+}
+
+// So it is with the events that a request brings about before it stands in line, or
+// while the store answers: those after it do not wait for its observer.
+func TestObserversOfWhatComesFirstDelayNobody(t *testing.T) {
+	one := func(s *scene, url string) {
+		a := s.ofA(headway.Call{})
+		a.url = url
+		s.send("A", a)
+		s.sendAll(ask{url: url}, "B", "C")
+	}
+	three := limits(limiter.Limit{N: 3, Per: 10 * time.Second})
+	for kind, tc := range map[headway.EventKind]struct {
+		cfg  func() headway.Config
+		play func(*scene, headway.Config)
+		want string
+	}{
+		headway.EventOverflow: {func() headway.Config { return headway.Config{MaxHosts: 1, Policies: three} }, func(s *scene, _ headway.Config) {
+			s.send("x", ask{})
+			one(s, "https://other.test/")
+		}, "x@0s B@0s C@0s"},
+		headway.EventStoreUp: {func() headway.Config { return overStore(&shaky{err: errGone}, nil, three) }, func(s *scene, cfg headway.Config) {
+			s.send("x", ask{})
+			s.until(2500 * time.Millisecond)
+			disk := cfg.Store.(*shaky)
+			disk.mu.Lock()
+			disk.err = nil
+			disk.mu.Unlock()
+			s.until(4 * time.Second)
+			s.send("A", s.ofA(headway.Call{})) // asks, and the next one reports
+			one(s, "")
+		}, "x@0s B@4s C@4s"},
+		headway.EventStoreRow: {func() headway.Config { return overStore(new(rowStore), nil, three) }, func(s *scene, cfg headway.Config) {
+			s.send("x", ask{})
+			cfg.Store.(*rowStore).spoil("", []byte("hello"))
+			one(s, "")
+		}, "x@0s B@0s C@0s"},
+	} {
+		for _, what := range []string{"blocks", "panics", "exits"} {
+			t.Run(fmt.Sprintf("%v/%s", kind, what), func(t *testing.T) {
+				m := &meddler{kind: kind, do: map[string]func(){
+					"blocks": func() { time.Sleep(time.Second) }, "panics": func() { panic(stormy) }, "exits": runtime.Goexit,
+				}[what]}
+				cfg := tc.cfg()
+				cfg.Observer = m
+				playConfig(t, cfg, func(s *scene) {
+					s.stormy = true
+					tc.play(s, cfg)
+					s.all.Wait()
+					if got := s.others(); got != tc.want || !m.done.Load() {
+						t.Errorf("the observer was called: %v; got\n%s\nwant\n%s", m.done.Load(), got, tc.want)
+					}
+					wantIdle(t, s.Transport)
+				})
+			})
+		}
+	}
 }
 
 // late is a store whose answers take a while, or fail.
