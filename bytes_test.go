@@ -2,6 +2,7 @@ package headway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -111,4 +112,29 @@ func TestAllocURLsAreNotKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A name may be longer than any that can be looked up, for another base to read it.
+func TestAllocLongHostsAreNotKept(t *testing.T) {
+	const n = 300
+	p := limits(limiter.PerDay(1))
+	p[0].Hosts, p[0].MaxWait, p[0].Breaker = []string{"*.test"}, headway.NoWait, new(breaker.Config)
+	playConfig(t, headway.Config{Policies: p}, func(s *scene) {
+		s.base.quiet = true
+		s.base.answer = func(req *http.Request) (*http.Response, error) { return says(200, "")(&http.Request{}) }
+		host := func(i int) string { return fmt.Sprint(strings.Repeat("h", 128<<10), i) }
+		s.wantBytes("hosts", n, 4096, func() {
+			for i := range n {
+				for _, domain := range []string{".test", ".TEST:443", ".none"} {
+					_, err := s.RoundTrip(ask{url: "https://" + host(i) + domain}.request("x"))
+					if refused := domain == ".TEST:443"; errors.Is(err, headway.ErrThrottled) != refused {
+						s.Errorf("number %d, %s: got %.80v, want each name to have one budget of its own", i, domain, err)
+					}
+				}
+			}
+		})
+		if got := len(s.Snapshot()); got != n {
+			s.Errorf("%d hosts are remembered, want %d", got, n)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headway-go/headway/internal/hostname"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -73,10 +74,14 @@ func (rs *routes) find(c *config, u *url.URL) *route {
 	return &r.route
 }
 
-// place returns the slot for a route, or nil where others are of more use.
+// place returns the slot for a route, or nil where others are of more use, or the host
+// is too long to be kept.
 // Another goroutine may fill it at the same time and win; what is lost is found
 // out again.
 func (rs *routes) place(r *route) *atomic.Pointer[cached] {
+	if len(r.host) > hostname.MostText {
+		return nil
+	}
 	for slots := *rs.slots.Load(); ; {
 		first, second := rs.pair(slots, r.host)
 		a, b := first.Load(), second.Load()

@@ -28,10 +28,9 @@ type Config struct {
 	// Recent adds what it remembers; one is enough.
 	Recent []*Recent
 	// Hosts are the names that the page answers to besides localhost, 127.0.0.0/8 and
-	// [::1]: host names or addresses as the browser has them in its address bar, each at
-	// any port. A request for another name gets 403, or a page of another site
-	// could read this one by having its own name lead here. "*" is any name: for
-	// pages that ask who is there.
+	// [::1]: host names or addresses in any spelling, each at any port. A request for
+	// another name gets 403, or a page of another site could read this one by having its
+	// own name lead here. "*" is any name: for pages that ask who is there.
 	Hosts []string
 }
 
@@ -39,7 +38,7 @@ type Config struct {
 func NewHandler(t *headway.Transport, cfg Config) http.Handler {
 	h := &handler{transport: t, recent: slices.Clone(cfg.Recent), names: map[string]bool{}, servers: make(map[*http.Server]chan struct{})}
 	for _, name := range cfg.Hosts {
-		h.names[hostname(name)] = true
+		h.names[nameOf(name)] = true
 	}
 	return h
 }

@@ -524,9 +524,9 @@ func TestPageAnswersToItsNames(t *testing.T) {
 		"10.0.0.1:6060", "0.0.0.0:6060", "[::]:6060", "[fe80::1]", "128.0.0.1", "127.1", "2130706433", "0x7f.1", "localhost@evil.example",
 		"[::1].evil.example", ":6060", ".", "[]",
 	}
-	own := []string{"ops.example.com", "OPS.example.com:8443", "ops.example.com.", "10.1.2.3:6060", "[fd00::7]"}
+	own := []string{"ops.example.com", "OPS.example.com:8443", "ops.example.com.", "10.1.2.3:6060", "[fd00::7]", "[fd00::8]:80", "[fd00::9]:80", "xn--bcher-kva.example:80"}
 	plain := Handler(tr)
-	named := NewHandler(tr, Config{Hosts: []string{"Ops.Example.com:443", "10.1.2.3", "fd00::7"}})
+	named := NewHandler(tr, Config{Hosts: []string{"Ops.Example.com:443", "10.1.2.3", "fd00::7", "FD00:0:0::8", "[fd00:0::9]:80", "Bücher.example"}})
 	any := NewHandler(tr, Config{Hosts: []string{"*"}})
 	check := func(h http.Handler, hosts []string, want int) {
 		t.Helper()

@@ -1,16 +1,17 @@
 package debug
 
 import (
-	"net"
 	"net/netip"
 	"strings"
+
+	"github.com/headway-go/headway/internal/hostname"
 )
 
 // answersTo reports whether the page answers to the name that a request asks for, the
 // value of its Host header. A page of another site can have its name lead here, but
 // cannot make the browser ask for one of these.
 func (h *handler) answersTo(host string) bool {
-	name := hostname(host)
+	name := nameOf(host)
 	if name == "" {
 		return false
 	}
@@ -21,12 +22,12 @@ func (h *handler) answersTo(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// hostname returns a host without port, brackets and a final dot, in lower case.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	} else if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
-		host = host[1 : len(host)-1]
+// nameOf returns the canonical form of a host without its port and brackets: the one of
+// an international name is what browsers send.
+func nameOf(host string) string {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.Unmap().String()
 	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+	name, _, _ := hostname.Cut(host)
+	return strings.Trim(hostname.Name(name), "[]")
 }

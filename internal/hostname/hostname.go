@@ -3,6 +3,8 @@
 package hostname
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/netip"
 	"strings"
 
@@ -13,8 +15,8 @@ import (
 // port that is dialled. The text leaves out the default port of the scheme; an
 // empty scheme has none. Two hosts that differ in case, a default port, leading
 // zeros of a port, a trailing dot, the form of an international name, or the
-// spelling of an IP address have one text. Canonical does not allocate when host is
-// canonical, or differs by a default port or a trailing dot alone.
+// spelling of an IP address have one text, of MostText bytes at most. Canonical does not
+// allocate when host is canonical, or differs by a default port or a trailing dot alone.
 func Canonical(scheme, host string) (text, name, port string) {
 	spelled, digits, _ := Cut(host)
 	name = Name(spelled)
@@ -31,11 +33,24 @@ func Canonical(scheme, host string) (text, name, port string) {
 	}
 	switch {
 	case port == "" || port == standard:
-		return name, name, standard
+		return bounded(name), name, standard
 	case name == spelled && port == digits:
-		return host, name, port
+		return bounded(host), name, port
 	}
-	return name + ":" + port, name, port
+	return bounded(name + ":" + port), name, port
+}
+
+// MostText is the length that the text of a host does not exceed. A name that can be
+// looked up has 253 bytes at most.
+const MostText = 320
+
+// bounded returns a text that is too long cut, with its digest at the end.
+func bounded(text string) string {
+	if len(text) <= MostText {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return strings.ToValidUTF8(text[:MostText-33], "") + "~" + hex.EncodeToString(sum[:16])
 }
 
 // Cut splits host at the colon before its port, as url.URL does.

@@ -32,7 +32,7 @@ var rules = map[string]rule{
 	"internal/law":   {},
 	"internal/awake": {},
 	"internal/line":  {ours: []string{"internal/awake", "internal/law"}},
-	"debug":          {ours: []string{".", "limiter", "breaker", "internal/merge"}, tests: []string{"store"}},
+	"debug":          {ours: []string{".", "limiter", "breaker", "internal/hostname", "internal/merge"}, tests: []string{"store"}},
 	"otel":           {ours: []string{".", "limiter", "breaker"}, tests: []string{"store"}, others: true, only: "go.opentelemetry.io/otel"},
 	"otel/interop":   {ours: []string{".", "limiter", "headwaytest", "otel"}, others: true},
 	"store/redis":    {ours: []string{".", "limiter", "store", "internal/law"}, others: true, tests: []string{"headwaytest", "store/redis"}},
