@@ -13,7 +13,7 @@ import (
 // to wait: the longest of the lengths that it may sensibly mean, zero for none.
 // Only for what looks like a date may it allocate.
 func (r *reading) hint(v string) time.Duration {
-	if strings.IndexAny(v, "0123456789") < 0 {
+	if !strings.ContainsAny(v, "0123456789") {
 		return 0
 	}
 	v = strings.TrimSpace(v) // NBSP and line feeds, too
