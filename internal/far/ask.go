@@ -435,10 +435,14 @@ func (l *Line) admitted(w *waiter) {
 }
 
 // limitWait arms the timer that ends the wait of w, who has been told to wait.
-// Deadlines are the context's to end.
+// Deadlines are the context's to end, and a wait that is over already the forecast's,
+// which knows the true time.
 func (l *Line) limitWait(w *waiter) {
-	if w.timer == nil && !w.by.IsZero() && !w.byDeadline {
-		w.timer = time.AfterFunc(awake.Piece(w.by.Sub(awake.Now())), func() { l.expire(w) })
+	if w.timer != nil || w.by.IsZero() || w.byDeadline {
+		return
+	}
+	if left := w.by.Sub(awake.Now()); left > 0 {
+		w.timer = time.AfterFunc(awake.Piece(left), func() { l.expire(w) })
 	}
 }
 
