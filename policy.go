@@ -126,8 +126,9 @@ type Policy struct {
 	// Dialects are those in which answers are read. Nil means all that package
 	// retryafter knows; retryafter.None among them switches listening off: then
 	// no answer holds anybody up. In all others a 429 and a 529 are refusals, even
-	// if a dialect of your own does not say so. Several are needed where a host speaks several,
-	// and help where two dialects mean different things by one header.
+	// if a dialect of your own does not say so. Several are needed where a host
+	// speaks several, and help where two dialects mean different things by one
+	// header.
 	Dialects []retryafter.Dialect
 	// Learn is what becomes of the limits that answers announce. Zero is
 	// LearnLower.

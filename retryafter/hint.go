@@ -57,29 +57,39 @@ func (r *reading) hintOfComma(line string) (d time.Duration) {
 	return d
 }
 
-// withUnit reads a number with a unit behind it, in lower case, such as "60s",
-// "60 seconds" and "1.5 min", or Go's "1m30s".
-func withUnit(v string) (time.Duration, bool) {
-	n, nano, rest, ok := leadingDecimal(v)
-	if !ok {
-		return 0, false
+// withUnit reads numbers with a unit behind each, in lower case, such as "60s",
+// "60 seconds", "1.5 min" and "1 minute 30 seconds", or Go's "1m30s".
+func withUnit(v string) (sum time.Duration, ok bool) {
+	for rest := v; rest != ""; {
+		n, nano, after, ok := leadingDecimal(rest)
+		if !ok {
+			return 0, false
+		}
+		after = trim(after)
+		end := strings.IndexAny(after, " \t0123456789")
+		if end < 0 {
+			end = len(after)
+		}
+		var unit time.Duration
+		switch after[:end] {
+		case "ms", "msec", "msecs", "millis", "millisecond", "milliseconds":
+			unit = time.Millisecond
+		case "s", "sec", "secs", "second", "seconds":
+			unit = time.Second
+		case "m", "min", "mins", "minute", "minutes":
+			unit = minute
+		case "h", "hr", "hrs", "hour", "hours":
+			unit = hour
+		case "d", "day", "days":
+			unit = day
+		default:
+			return goDuration(v)
+		}
+		d := span(n, nano, unit)
+		sum += min(d, maxDuration-sum)
+		rest = trim(after[end:])
 	}
-	var unit time.Duration
-	switch trim(rest) {
-	case "ms", "msec", "msecs", "millis", "millisecond", "milliseconds":
-		unit = time.Millisecond
-	case "s", "sec", "secs", "second", "seconds":
-		unit = time.Second
-	case "m", "min", "mins", "minute", "minutes":
-		unit = minute
-	case "h", "hr", "hrs", "hour", "hours":
-		unit = hour
-	case "d", "day", "days":
-		unit = day
-	default:
-		return goDuration(v)
-	}
-	return span(n, nano, unit), true
+	return sum, v != ""
 }
 
 // looseDates are dates that RFC 9110 does not allow and whose zone is certain.

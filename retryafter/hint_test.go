@@ -36,6 +36,10 @@ func TestLenient(t *testing.T) {
 		{"1.5 min", 90 * time.Second, false},
 		{"2 minutes", 2 * time.Minute, false},
 		{"1m30s", 90 * time.Second, false},
+		{"1m 30s", 90 * time.Second, false},
+		{"1 minute 30 seconds", 90 * time.Second, false},
+		{"1 minute 30 apples", unknown, false},
+		{"9999999999999 days 9999999999999 days", 1<<63 - 1, false},
 		{"500ms", 500 * time.Millisecond, false},
 		{"1h", time.Hour, false},
 		{"2 days", 48 * time.Hour, false},
@@ -54,12 +58,13 @@ func TestLenient(t *testing.T) {
 		{"sat, 14 mar 2026 15:10:26 gmt", time.Minute, false},
 		{"Sat,  14 Mar 2026 15:10:26 GMT", time.Minute, false},
 		{"Sat, 14-Mar-2026 15:10:26 GMT", time.Minute, false},
-		{"1773501011", 45 * time.Second, true},         // an epoch
-		{"1773500956", 0, true},                        // one that is past
-		{"1805123366", 31622400 * time.Second, true},   // 366 days ahead
-		{"1805123367", 1805123367 * time.Second, true}, // no longer
-		{"1741878565", 1741878565 * time.Second, true}, // more than a year ago
-		{"1773501011000", 1<<63 - 1, true},             // milliseconds since 1970: by the letter, seconds
+		{"1773501011", 45 * time.Second, true},            // an epoch
+		{"1773501011.25", 45250 * time.Millisecond, true}, // Python's time() and some seconds
+		{"1773500956", 0, true},                           // one that is past
+		{"1805123366", 31622400 * time.Second, true},      // 366 days ahead
+		{"1805123367", 1805123367 * time.Second, true},    // no longer
+		{"1741878565", 1741878565 * time.Second, true},    // more than a year ago
+		{"1773501011000", 1<<63 - 1, true},                // milliseconds since 1970: by the letter, seconds
 		{"86401", 86401 * time.Second, true},
 		{"99999999999999999999", 1<<63 - 1, true},
 

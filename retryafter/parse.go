@@ -86,7 +86,8 @@ func (r *reading) retryAfter(lines []string, form retryForm) (d time.Duration, o
 			m, valid := parse(member, now, ref, form)
 			if !valid {
 				m, valid = r.fraction(member)
-			} else if form != milliseconds && isDigit(member[0]) {
+			}
+			if valid && form != milliseconds && isDigit(member[0]) {
 				m = r.epoch(member, m)
 			}
 			if valid {
@@ -123,8 +124,11 @@ func (r *reading) epoch(v string, d time.Duration) time.Duration {
 	if d < epochStart/2*time.Second {
 		return d
 	}
-	n, _ := digits(v)
-	at, clock := instant{int64(min(n, 1<<62)), 0}, r.clock()
+	n, nano, ok := decimal(v)
+	if !ok {
+		return d
+	}
+	at, clock := instant{int64(min(n, 1<<62)), int64(nano)}, r.clock()
 	if at.sec < clock.sec-epochNear || at.sec > clock.sec+epochNear {
 		return d
 	}
