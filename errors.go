@@ -94,7 +94,8 @@ type OpenError struct {
 	RetryAfter time.Duration
 	// Err is the failure that opened the breaker; nil where none was given. It is
 	// another request's, so that it is not the error itself: its text has no query
-	// and no user information of a URL, and at most 500 bytes; errors.As finds the
+	// and no user information of a URL, no value that is named like a secret, as in
+	// password=…, and at most 500 bytes; errors.As finds the
 	// network's own errors within it, such as a syscall.Errno or a net.Error, and
 	// errors.Is those that it is compared with, but no *url.Error.
 	Err error

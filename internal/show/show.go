@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -155,10 +156,15 @@ func plain(t reflect.Type) bool {
 
 // Text returns a text without the secrets of the URLs in it: of each the user
 // information, the query and the fragment go. So do those of what looks like a URL
-// without a scheme. It is cut to MostText bytes.
+// without a scheme, and the values of what is named like a secret, as in
+// "host=h password=p", {"token":"t"} or "Authorization: Bearer t". It is cut to
+// MostText bytes.
 func Text(s string) string {
 	if strings.ContainsAny(s, "?@") || strings.Contains(s, "://") {
 		s = scrub(s)
+	}
+	if strings.ContainsAny(s, "=:%") {
+		s = named.ReplaceAllString(s, "$1…")
 	}
 	if len(s) > MostText {
 		const more = "…"
@@ -170,6 +176,12 @@ func Text(s string) string {
 	}
 	return s
 }
+
+// named is a value with its name before it, which says that it is a secret.
+var named = regexp.MustCompile(`(?i)` +
+	`((?:[\w.-]*(?:passw|pwd|secret|token|api[-_]?key|access[-_]?key|credential|session|signature)[\w.-]*(?:\s*=\s*|%3d|\\?"\s*:\s*)` +
+	`|authorization\\?"?\s*[:=]\s*\\?"?(?:\w+ )?))` +
+	`(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s&;,)}\]"']+)`)
 
 // scrub is Text without the cut. It goes from one word to the next: what stands
 // between spaces, or between two quotes of one kind when a URL follows the first.

@@ -61,6 +61,16 @@ func TestText(t *testing.T) {
 		"source postgresql://ca:q^G$s3cret@h.test/db?sslmode=s3cret: e": "source postgresql://h.test/db: e",
 		"Fetch failed for https://h.test/search?api-key=s3cret. Status": "Fetch failed for https://h.test/search Status",
 		"postgres://h/db?password=s3cret":                               "postgres://h/db",
+		"host=h user=u password=s3cret dbname=d":                        "host=h user=u password=… dbname=d",
+		"host=h password='s3 s3cret' dbname=d":                          "host=h password=… dbname=d",
+		"server=h;Pwd=s3cret;database=d":                                "server=h;Pwd=…;database=d",
+		`answer: "access_token":"s3\"s3cret", "n":1`:                    `answer: "access_token":…, "n":1`,
+		"sent Authorization: Bearer s3cret, got 401":                    "sent Authorization: Bearer …, got 401",
+		"api_key=s3cret: refused":                                       "api_key=… refused",
+		"https%3A%2F%2Fh.test%2F%3Ftoken%3Ds3cret":                      "https%3A%2F%2Fh.test%2F%3Ftoken%3D…",
+		"https://h.test/x;jsessionid=s3cret":                            "https://h.test/x;jsessionid=…",
+		"invalid token: unexpected EOF":                                 "invalid token: unexpected EOF",
+		"token bucket = empty; no secret here":                          "token bucket = empty; no secret here",
 	} {
 		got := show.Text(in)
 		if strings.HasPrefix(in, "{") {
