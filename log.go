@@ -29,7 +29,8 @@ const mergeFor = 10 * time.Second
 // the last of them says. That line comes with the first event of any kind after the
 // 10 s; the Observer has no timer and no goroutine, so that after the last event a
 // count may stay unsaid. When more than 32 different ones come within 10 s, by host
-// or key, the further ones are merged by policy, rule and reason alone.
+// or key, the further ones are merged by policy, rule and reason alone; and those that
+// are more than 32 of these by reason.
 func LogObserver(l *slog.Logger, slow time.Duration) Observer {
 	if slow == 0 {
 		slow = time.Second
@@ -45,7 +46,7 @@ type logger struct {
 
 	mu sync.Mutex // guards following fields
 	// Entries count what their last line does not say; First is when that was.
-	each, coarse merge.Ring[Event]
+	each, coarse, kinds merge.Ring[Event]
 }
 
 func (l *logger) level(e *Event) slog.Level {
@@ -95,9 +96,17 @@ func (l *logger) first(e Event) (Event, bool) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	ring := &l.each
-	if o := ring.Oldest(); o != nil && now.Sub(o.First) < mergeFor && ring.Find(e, (*Event).Alike) == nil {
+	full := func() bool {
+		o := ring.Oldest()
+		return o != nil && now.Sub(o.First) < mergeFor && ring.Find(e, (*Event).Alike) == nil
+	}
+	if full() {
 		ring = &l.coarse
 		e.Host, e.KeyDigest, e.Status, e.Dialect = "", "", 0, ""
+	}
+	if full() { // names of rules may be a server's
+		ring = &l.kinds
+		e.Policy, e.Rule = "", ""
 	}
 	if entry := ring.Find(e, (*Event).Alike); entry != nil && now.Sub(entry.First) < mergeFor {
 		entry.Event, entry.Last = e, now
@@ -126,7 +135,7 @@ func (l *logger) takeDue() (list []merge.Entry[Event]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, next := time.Now(), int64(0)
-	for _, ring := range []*merge.Ring[Event]{&l.each, &l.coarse} {
+	for _, ring := range []*merge.Ring[Event]{&l.each, &l.coarse, &l.kinds} {
 		for h := range ring.All() {
 			at := h.First.Add(mergeFor)
 			switch {

@@ -170,8 +170,24 @@ level=WARN msg="headway: refused" policy=* host=api.test rule=1/1m reason=limit 
 	})
 }
 
-// However many hosts and keys there are, the lines are few.
+// However many hosts and keys there are, the lines are few; and so they are where a
+// server gives its limit another name each time.
 func TestLogObserverIsBounded(t *testing.T) {
+	t.Run("rules", func(t *testing.T) {
+		observer, text := logTo(slog.LevelInfo)
+		playConfig(t, headway.Config{}, func(*scene) {
+			for i := range 10_000 {
+				observer.Observe(context.Background(), headway.Event{
+					Kind: headway.EventRefused, Policy: "p", Host: "h", Rule: fmt.Sprint("learned ", i), Reason: limiter.ReasonLimit,
+				})
+			}
+			time.Sleep(10 * time.Second)
+			observer.Observe(context.Background(), headway.Event{Kind: headway.EventStart})
+		})
+		if lines := strings.Count(text.String(), "\n"); lines != 66 || !strings.Contains(text.String(), "policy=\"\" host=\"\" reason=limit retry_after=0s count=9935") {
+			t.Errorf("%d lines, want 64, one for the rest, and their number:\n%s", lines, text)
+		}
+	})
 	observer, text := logTo(slog.LevelInfo)
 	playConfig(t, headway.Config{}, func(*scene) {
 		for i := range 10_000 {
