@@ -11,6 +11,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,15 +250,17 @@ func TestReportObserverAsksBack(t *testing.T) {
 	var hb *headway.HostBreaker
 	policies := broken(breaker.Config{Failures: 1, OpenFor: time.Second}, limiter.Limit{N: 2, Per: time.Second})
 	policies[0].MaxInFlight, policies[0].MaxWaiting = 2, 3
+	var mu sync.Mutex // guards seen
 	seen := map[headway.EventKind]int{}
-	inside := false
+	var inside atomic.Bool
 	observer := headway.ObserverFunc(func(_ context.Context, e headway.Event) {
+		mu.Lock()
 		seen[e.Kind]++
-		if inside || tr == nil || q == nil {
+		mu.Unlock()
+		if tr == nil || q == nil || !inside.CompareAndSwap(false, true) {
 			return
 		}
-		inside = true
-		defer func() { inside = false }()
+		defer inside.Store(false)
 		req := ask{call: headway.Call{MaxWait: headway.NoWait}}.request("200")
 		tr.Snapshot()
 		tr.Delay(req)
