@@ -42,8 +42,9 @@ func told(t *testing.T, f func(*observed, string)) {
 }
 
 func get(h http.Handler, url string) string {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("GET", url, nil))
+	w, req := httptest.NewRecorder(), httptest.NewRequest("GET", url, nil)
+	req.Host = "localhost" // the page answers to no other
+	h.ServeHTTP(w, req)
 	return w.Body.String()
 }
 
