@@ -61,9 +61,10 @@
 // refused one started, and one a second at least; each start comes an interval after
 // the last, and after the 10 s the rate doubles each second until it holds nothing
 // up. A restart that is refused in its first second is followed by one at half its
-// rate. A 429 without a usable time pauses for 1 s, doubling up to 5 min until a request succeeds; a reset that is over already is no
-// usable time. There is no pause for a quota that must be paid for, nor for a 429
-// about one object, such as a lock. Policy.MaxPause cuts what is too long to be true.
+// rate. A 429 without a usable time pauses for 1 s, doubling up to 5 min until a
+// request succeeds; a reset that is over already is no usable time. There is no pause
+// for a quota that must be paid for, nor for a 429 about one object, such as a lock.
+// Policy.MaxPause cuts what is too long to be true.
 //
 // What the headers say holds as soon as they arrive, before the body is read. A
 // Retry-After ends the pause even where a limit with nothing left resets later: the
@@ -99,9 +100,9 @@
 // machine is suspended on Linux and on Windows; a wait that ends meanwhile is
 // over within a minute of waking, or, where it is longer than a day, within 1/1440
 // of what is left. Other systems do not say how long they have slept: there a
-// wait ends that much late, and never early. A date that a server gives is a time from now by its own clock. So
-// setting the wall clock moves none of these. Only the periods of a Calendar begin
-// and end by the wall clock.
+// wait ends that much late, and never early. A date that a server gives is a time from
+// now by its own clock. So setting the wall clock moves none of these. Only the
+// periods of a Calendar begin and end by the wall clock.
 //
 // # Words
 //

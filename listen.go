@@ -18,15 +18,19 @@ import (
 // answer, and tells the breaker. What panics needs no place given back: p is of a
 // breaker that bounded nothing.
 func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass, heard *attempt.Reading) (resp *http.Response, err error) {
-	flying, over, done := r.policy.listens, false, false
+	flying, told, over := r.policy.listens, false, false
 	var kept *keptEvents
 	defer func() {
+		if over {
+			return
+		}
 		if flying {
 			r.site.line.Arrived(r.budgets)
 		}
 		defer closeUnless(&over, resp)
-		t.tellResponse(req.Context(), kept, r.gate)
-		over = done
+		if !told {
+			t.tellResponse(req.Context(), kept, r.gate)
+		}
 	}()
 	var body *fault.Body
 	resp, err = t.send(req, r.gate, &body)
@@ -36,7 +40,9 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 		if more || said && (s.Throttled || t.observer != nil || !r.learn(at, &s, &flying)) {
 			kept = r.hear(t, req, at, flying, resp, said, more, &s)
 		}
-		r.policy.leave(heard, resp, &s)
+		if heard != nil {
+			r.policy.leave(heard, resp, &s)
+		}
 	}
 	well := len(r.budgets) == 0 && r.policy.listens && succeeded(resp, &s)
 	switch {
@@ -52,7 +58,14 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	if r.gate != nil {
 		t.record(r, r.site, r.gate, &p, r.policy.result(req, resp, err, &s, body))
 	}
-	done = true
+	told = true
+	switch {
+	case kept != nil:
+		t.tellResponse(req.Context(), kept, r.gate)
+	case r.gate != nil:
+		r.gate.tell()
+	}
+	over = true
 	return resp, err
 }
 
@@ -73,7 +86,9 @@ func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying b
 // anything.
 func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
 	said := reader.ReadTo(s, resp.StatusCode, resp.Header, time.Time{})
-	said = readPlain(resp, s) || said
+	if resp.StatusCode >= 400 && readPlain(resp, s) {
+		said = true
+	}
 	if said && s.HasRetryAfter && !s.Inferred && !s.Documented {
 		endExhausted(s)
 	}

@@ -12,12 +12,13 @@ import (
 // send hands the request to the base transport. Where there is a breaker to tell,
 // body follows the body of the request; see fault.Watch for which.
 func (t *Transport) send(req *http.Request, g *gate, body **fault.Body) (*http.Response, error) {
-	sent := req
-	if g != nil {
-		sent, *body = fault.Watch(req)
+	if g == nil || req.Body == nil {
+		return oneOf(t.base.RoundTrip(req))
 	}
+	sent, b := fault.Watch(req)
+	*body = b
 	resp, err := oneOf(t.base.RoundTrip(sent))
-	if resp != nil && resp.Request == sent {
+	if sent != req && resp != nil && resp.Request == sent {
 		resp.Request = req
 	}
 	return resp, err
