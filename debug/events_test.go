@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -178,6 +179,7 @@ func TestStreamOverANetwork(t *testing.T) {
 					events++
 				}
 			}
+			go io.Copy(io.Discard, r) // goes on reading, as a browser does
 			return resp, cancel
 		}
 		resp, cancel := open()
@@ -189,10 +191,13 @@ func TestStreamOverANetwork(t *testing.T) {
 		defer cancel()
 		second, cancel := open()
 		defer cancel()
-		done := make(chan error)
+		done, begin := make(chan error), time.Now()
 		go func() { done <- server.Shutdown(t.Context()) }()
 		<-ended
 		<-ended
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("the streams ended %v after the server had begun to shut down, want at once", d)
+		}
 		if err := <-done; err != nil {
 			t.Errorf("shutting down: %v", err)
 		}
