@@ -2,13 +2,13 @@ package far
 
 import "slices"
 
-// A halt is whom a refusal holds up while nobody knows for how long: those who hear
-// ear, and need the budget only if there is one.
+// A halt names the requests that a refusal holds up before its length is known: those
+// of the audience ear or, where only is set, those of them that need that budget.
 type halt struct{ ear, only string }
 
-// Halt lets nobody concerned start here until release is called. The store does not
-// know: what other processes share is what is asked of it before the release. A
-// question that is out already may still be granted.
+// Halt keeps the requests that it names from starting in this process until release
+// is called. The store and other processes do not know of it. A question that has
+// been sent to the store already may still be granted.
 func (l *Line) Halt(ear, only string) (release func()) {
 	h := halt{ear, only}
 	l.mu.Lock()
