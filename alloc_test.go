@@ -66,7 +66,7 @@ func TestAllocNothing(t *testing.T) {
 		}},
 		"a breaker and three headers":        {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}}, says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
 		"a breaker, three headers and a key": {policy: headway.Policy{Rules: []headway.Rule{callKey}, Breaker: &breaker.Config{}}, ask: key("a"), says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
-		"a breaker, not listening":           {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}, Dialects: []retryafter.Dialect{retryafter.None}}},
+		"a breaker, not listening":           {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}, Server: headway.Server{Dialects: []retryafter.Dialect{retryafter.None}}}},
 		"a table of one's own": {policy: headway.Policy{Breaker: &breaker.Config{}, Classify: func(*http.Request, *http.Response, error) breaker.Outcome {
 			return breaker.Success
 		}}},

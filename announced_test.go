@@ -97,7 +97,7 @@ func TestHostileNumbersHoldNobodyPastItsBound(t *testing.T) {
 				p.MaxInFlight = 1 + r.IntN(3)
 			}
 			if r.IntN(3) == 0 {
-				p.Learn = headway.LearnPace
+				p.Server.Learn = headway.LearnPace
 			}
 			play(t, []headway.Policy{p}, func(s *scene) {
 				s.base.quiet = true

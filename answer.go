@@ -12,7 +12,7 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// answer returns the response that AnswerResponse stands for.
+// answer returns the response that RefuseWithResponse stands for.
 //
 // What the SDKs make of it: OpenAI's and Stripe's read error.type, error.code
 // and error.message, all strings; Stripe's retries a 429 of no code but

@@ -66,7 +66,7 @@ const rowRetry = time.Second
 
 // share returns what this process may use of a limit while the store is away.
 func (p *policy) share(l law.Spec) law.Spec {
-	share := p.StoreShare
+	share := p.Store.Share
 	if share == 0 {
 		share = 0.25
 	}
@@ -85,7 +85,7 @@ func (p *policy) share(l law.Spec) law.Spec {
 func (v *visit) goNear(err error) {
 	v.away = v.t.store.why(err)
 	v.endFar()
-	if v.policy.StoreDown == StoreDownAdmit {
+	if v.policy.Store.Down == StoreDownAdmit {
 		v.claims.clear()
 	}
 }

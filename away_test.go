@@ -93,7 +93,7 @@ func TestC87_StoreHangs(t *testing.T) {
 			disk := &shaky{free: make(chan struct{})}
 			var events []headway.Event
 			p := limits(limiter.PerMinute(8))
-			p[0].MaxWait, p[0].StoreShare = headway.NoWait, 0.5
+			p[0].MaxWait, p[0].Store.Share = headway.NoWait, 0.5
 			playConfig(t, overStore(disk, &events, p), func(s *scene) {
 				disk.free = make(chan struct{}) // of this bubble
 				s.send("A", ask{})
@@ -154,7 +154,7 @@ func TestC87_StoreFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			disk := &shaky{}
 			p := limits(limiter.PerMinute(2))
-			p[0].MaxWait, p[0].StoreDown = headway.NoWait, tc.down
+			p[0].MaxWait, p[0].Store.Down = headway.NoWait, tc.down
 			playConfig(t, overStore(disk, nil, p), func(s *scene) {
 				s.send("A", ask{})
 				disk.set(func(d *shaky) { d.err = errGone })
@@ -202,7 +202,7 @@ func TestC87_NobodyIsStuckInLine(t *testing.T) {
 func TestC87_TheLineOfTheShareGoesOn(t *testing.T) {
 	disk := &shaky{}
 	p := limits(limiter.Limit{N: 4, Per: 10 * time.Second})
-	p[0].StoreShare = 0.5
+	p[0].Store.Share = 0.5
 	playConfig(t, overStore(disk, nil, p), func(s *scene) {
 		disk.set(func(d *shaky) { d.err = errGone })
 		s.sendAll(ask{}, "A", "B", "C", "D")
@@ -219,7 +219,7 @@ func TestC87_TheLineOfTheShareGoesOn(t *testing.T) {
 func TestC87_LateGrantsGoBack(t *testing.T) {
 	disk := &shaky{}
 	p := limits(limiter.PerMinute(3))
-	p[0].StoreDown = headway.StoreDownRefuse
+	p[0].Store.Down = headway.StoreDownRefuse
 	playConfig(t, overStore(disk, nil, p), func(s *scene) {
 		disk.free = make(chan struct{})
 		s.send("A", ask{})
@@ -431,9 +431,9 @@ func TestS13_AStoreHearsNoKeys(t *testing.T) {
 
 func TestStoreDownMistakes(t *testing.T) {
 	p := limits(limiter.PerSecond(1))
-	p[0].StoreDown, p[0].StoreShare = headway.StoreDownAdmit+1, 1.5
+	p[0].Store.Down, p[0].Store.Share = headway.StoreDownAdmit+1, 1.5
 	_, err := headway.NewTransport(nil, headway.Config{Policies: p})
-	if err == nil || !strings.Contains(err.Error(), "StoreDown = 3") || !strings.Contains(err.Error(), "StoreShare = 1.5") {
+	if err == nil || !strings.Contains(err.Error(), "Store.Down = 3") || !strings.Contains(err.Error(), "Store.Share = 1.5") {
 		t.Errorf("got %v, want both mistakes", err)
 	}
 }
@@ -445,7 +445,7 @@ func (*panickingStore) Do(context.Context, []store.Op) ([]store.Result, error) {
 
 func TestC87_StorePanics(t *testing.T) {
 	p := limits(limiter.PerSecond(1))
-	p[0].StoreDown = headway.StoreDownRefuse
+	p[0].Store.Down = headway.StoreDownRefuse
 	playConfig(t, overStore(&panickingStore{}, nil, p), func(s *scene) {
 		var e *headway.ThrottledError
 		if a := s.send("A", ask{}); !errors.As(a.err, &e) || !strings.Contains(e.Error(), "oops") {
@@ -490,7 +490,7 @@ func TestC87_WhatTheStoreHasMissed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			disk := &shaky{}
 			p := limits(limiter.Limit{N: 1, Per: 10 * time.Second, Strict: true})
-			p[0].StoreDown = headway.StoreDownRefuse
+			p[0].Store.Down = headway.StoreDownRefuse
 			playConfig(t, overStore(disk, nil, p), func(s *scene) {
 				s.base.answer = script
 				if tc.first != "" {

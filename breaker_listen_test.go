@@ -120,7 +120,7 @@ func TestS71_A503ThrottlesOrFails(t *testing.T) {
 		{[]retryafter.Dialect{dumb{&asked}}, 0},
 	} {
 		policies := broken(breaker.Config{}, limiter.PerSecond(1000))
-		policies[0].Dialects = tc.dialects
+		policies[0].Server.Dialects = tc.dialects
 		play(t, policies, func(s *scene) {
 			var want strings.Builder
 			for i := range 5 {
@@ -220,7 +220,7 @@ func TestAnAnswerIsReadOnce(t *testing.T) {
 	for _, observer := range []headway.Observer{nil, headway.ObserverFunc(func(context.Context, headway.Event) {})} {
 		var asked atomic.Int32
 		policies := broken(breaker.Config{})
-		policies[0].Dialects = []retryafter.Dialect{retryafter.RFC9110, dumb{&asked}}
+		policies[0].Server.Dialects = []retryafter.Dialect{retryafter.RFC9110, dumb{&asked}}
 		playConfig(t, headway.Config{Policies: policies, Observer: observer}, func(s *scene) {
 			s.base.answer = script
 			for i, name := range []string{"200", "500", "429", "503", "404"} {
@@ -236,7 +236,7 @@ func TestAnAnswerIsReadOnce(t *testing.T) {
 // MaxPause bounds for how long an answer holds a breaker open.
 func TestMaxPauseOfABreaker(t *testing.T) {
 	policies := broken(breaker.Config{Failures: 1})
-	policies[0].MaxPause = time.Hour
+	policies[0].Server.MaxPause = time.Hour
 	play(t, policies, func(s *scene) {
 		s.base.answer = says(500, "", "Retry-After: 7200")
 		s.send("A", ask{})

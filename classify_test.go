@@ -44,7 +44,7 @@ func (s *scene) outcome(resp *http.Response, err error) breaker.Outcome {
 func TestClassifyByDefault(t *testing.T) {
 	for _, dialects := range [][]retryafter.Dialect{nil, {retryafter.None}} {
 		policies := broken(breaker.Config{})
-		policies[0].Dialects = dialects
+		policies[0].Server.Dialects = dialects
 		t.Run(fmt.Sprintf("listens=%t", dialects == nil), func(t *testing.T) { classifyByDefault(t, policies) })
 	}
 }

@@ -196,7 +196,7 @@ func TestSleepEndsWhatIsSetAside(t *testing.T) {
 	var slept atomic.Int64
 	disk := &store.Memory{Now: func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }}
 	p := limits(limiter.Limit{N: 4, Per: time.Hour})
-	p[0].StoreLease = 10
+	p[0].Store.Batch = 10
 	playConfig(t, headway.Config{Policies: p, Store: disk, Secret: []byte("of the scenes")}, func(s *scene) {
 		s.send("A", ask{}) // and one is set aside
 		s.until(100 * time.Millisecond)
@@ -278,7 +278,7 @@ func (s *slow) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 // longer count. It goes back.
 func TestSleepEndsAGrant(t *testing.T) {
 	p := limits(limiter.PerDay(1))
-	p[0].StoreDown = headway.StoreDownRefuse
+	p[0].Store.Down = headway.StoreDownRefuse
 	playConfig(t, headway.Config{Policies: p, Store: new(slow), Secret: []byte("of the scenes")}, func(s *scene) {
 		a := s.send("A", ask{})
 		s.until(time.Second / 2)

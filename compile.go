@@ -88,8 +88,8 @@ func compile(policies []Policy, old *config, stored bool) *config {
 			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: specOf(l), isLimit: true})
 		}
 		p.settle(known, &c.last)
-		p.reader = retryafter.NewReader(p.Dialects, "")
-		p.listens = !slices.Contains(p.Dialects, retryafter.None)
+		p.reader = retryafter.NewReader(p.Server.Dialects, "")
+		p.listens = !slices.Contains(p.Server.Dialects, retryafter.None)
 		slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
 		p.open = !slices.ContainsFunc(p.rules, func(r rule) bool { return !r.Narrow() && !r.first })
 		p.specs = map[int]*law.Spec{}

@@ -108,7 +108,7 @@ func TestContractWhereNothingIsSent(t *testing.T) {
 		"the context ends after the start": {ask: func(w *world) ask {
 			return ask{url: "https://idle.test", ctx: &endsOnSecondLook{Context: w.Context()}}
 		}, want: "context canceled"},
-		"an answer": {prepare: refuse(func(p *headway.Policy) { p.MaxWait, p.Answer = headway.NoWait, headway.AnswerResponse }), want: nil},
+		"an answer": {prepare: refuse(func(p *headway.Policy) { p.MaxWait, p.Refusal = headway.NoWait, headway.RefuseWithResponse }), want: nil},
 		"the observer of a refusal panics": {prepare: func(w *world) {
 			w.policy.MaxWait = headway.NoWait
 			w.observe = func(e headway.Event) { panic(e.Kind.String()) }
@@ -386,7 +386,7 @@ func TestAnswerResponseThroughClient(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { io.WriteString(w, "hello") }))
 	defer srv.Close()
 	p := limits(limiter.Every(1500 * time.Minute))
-	p[0].MaxWait, p[0].Answer = headway.NoWait, headway.AnswerResponse
+	p[0].MaxWait, p[0].Refusal = headway.NoWait, headway.RefuseWithResponse
 	c := &http.Client{Transport: newTransport(t, srv.Client().Transport, headway.Config{Policies: p}), Timeout: time.Minute}
 	defer c.CloseIdleConnections()
 	for i, want := range []int{200, 429, 429} {

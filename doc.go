@@ -64,17 +64,17 @@
 // rate. A 429 without a usable time pauses for 1 s, doubling up to 5 min until a
 // request succeeds; a reset that is over already is no usable time. There is no pause
 // for a quota that must be paid for, nor for a 429 about one object, such as a lock.
-// Policy.MaxPause cuts what is too long to be true.
+// Policy.Server.MaxPause cuts what is too long to be true.
 //
 // What the headers say holds as soon as they arrive, before the body is read. A
 // Retry-After ends the pause even where a limit with nothing left resets later: the
 // next request starts then, and its response says what is left.
 //
-// What a server says is left of a limit caps what starts, see Learn; an answer
+// What a server says is left of a limit caps what starts, see LearnMode; an answer
 // that says so need not be a refusal. To know it, the first 4 KiB of a refusal's
 // body may be read before the caller gets it, where a dialect tells its refusals
 // by the body; the caller still reads all of it. That waits for these bytes for a
-// second at most. Bodies of successes and streams are never read. Policy.Dialects chooses what is understood, or switches listening off.
+// second at most. Bodies of successes and streams are never read. Policy.Server.Dialects chooses what is understood, or switches listening off.
 //
 // # Beyond one process
 //
@@ -88,10 +88,10 @@
 // announces is only lowered until its reset. Config.MaxHosts bounds what is
 // remembered for Snapshot, not the store. A rule that is removed keeps its past in
 // the store, as long as that counts. While processes differ in a limit, each puts the
-// budget under its own, and what all have started counts under each. Policy.StoreDown
+// budget under its own, and what all have started counts under each. Policy.Store.Down
 // says what becomes of requests while the store is away. Breakers stay each process's
 // own, and who is due passes them when the store has granted its start.
-// Policy.StoreLease takes starts several at a time. A Trace knows of another
+// Policy.Store.Batch takes starts several at a time. A Trace knows of another
 // process's pause from when the store was asked.
 //
 // # Clocks

@@ -40,7 +40,7 @@ type ThrottledError struct {
 	// KeyDigest is the keyed digest of the key whose budget it was; empty when
 	// the rule has no key.
 	KeyDigest string
-	// Store is why Config.Store could not be asked, so that the policy's StoreDown
+	// Store is why Config.Store could not be asked, so that the policy's Store.Down
 	// decided; nil where the store decided, and without one.
 	Store error
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// errAway says that the store decides nothing; see Policy.StoreDown.
+// errAway says that the store decides nothing; see Policy.Store.Down.
 var errAway = far.ErrAway
 
 // A farStore is a Transport's store.
@@ -114,7 +114,7 @@ func (ss *sites) farSetting() far.Setting {
 		return limitOf(*p.stored[place]), true
 	}}
 	if p != nil {
-		s.Waiting, s.InFlight, s.Lease = p.maxWaiting(), p.MaxInFlight, p.StoreLease
+		s.Waiting, s.InFlight, s.Lease = p.maxWaiting(), p.MaxInFlight, p.Store.Batch
 	}
 	return s
 }
@@ -403,7 +403,7 @@ func (v *visit) delay(ctx context.Context, noSlot bool) time.Duration {
 		switch {
 		case err == nil:
 			return d
-		case v.policy.StoreDown == StoreDownRefuse:
+		case v.policy.Store.Down == StoreDownRefuse:
 			return v.t.store.retryIn(err)
 		}
 	}

@@ -149,7 +149,7 @@ func mixed(t *testing.T, seed uint64, leases bool) {
 			n[i] = 1 + r.Int64N(12)
 			p := limits(limiter.Limit{N: n[i], Per: per})
 			if leases {
-				p[0].StoreLease = r.IntN(6)
+				p[0].Store.Batch = r.IntN(6)
 			}
 			return p
 		}

@@ -204,7 +204,7 @@ func TestBreakerHearsOfALateFailure(t *testing.T) {
 		policies[0].Shared = shared
 		maxHosts := 1
 		if !shared {
-			policies[0].Dialects = []retryafter.Dialect{retryafter.None}
+			policies[0].Server.Dialects = []retryafter.Dialect{retryafter.None}
 		} else {
 			maxHosts++
 		}
@@ -246,10 +246,10 @@ func TestBreakerInATableOfOne(t *testing.T) {
 	}
 }
 
-// AnswerResponse makes a 503 of an open breaker, in the form of its 429.
+// RefuseWithResponse makes a 503 of an open breaker, in the form of its 429.
 func TestAnswerOfAnOpenBreaker(t *testing.T) {
 	policies := broken(breaker.Config{OpenFor: 1500 * time.Millisecond})
-	policies[0].Answer = headway.AnswerResponse
+	policies[0].Refusal = headway.RefuseWithResponse
 	play(t, policies, func(s *scene) {
 		s.breaker().Trip(errReset, 0)
 		p := s.send("A", ask{body: newBody("x")})

@@ -19,7 +19,7 @@ const assumedReset = time.Minute
 // flight, under one lock. It is false where visit.learn has to look for what was
 // forgotten meanwhile.
 func (r *route) learn(at time.Duration, s *retryafter.Signal, flying *bool) bool {
-	if r.policy.Learn == LearnOff {
+	if r.policy.Server.Learn == LearnOff {
 		return true
 	}
 	for i := range s.Limits() {
@@ -96,7 +96,7 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 // said is what the answer to a request that started at an instant says of a
 // limit, as the line takes it.
 func (p *policy) said(l *retryafter.LimitSignal, started time.Duration) law.Said {
-	said := law.Said{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Learn == LearnPace}
+	said := law.Said{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Server.Learn == LearnPace}
 	if l.HasLimit {
 		said.Limit = l.Limit
 		if l.Limit < 0 && l.Remaining <= 0 {

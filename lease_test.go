@@ -20,12 +20,12 @@ func (s *shaky) asked() int {
 }
 
 func leased(disk store.Store, n int, limits ...limiter.Limit) headway.Config {
-	return overStore(disk, nil, []headway.Policy{{Hosts: []string{"api.test"}, Limits: limits, StoreLease: n}})
+	return overStore(disk, nil, []headway.Policy{{Hosts: []string{"api.test"}, Limits: limits, Store: headway.StorePolicy{Batch: n}}})
 }
 
 // With a lease most starts cost no round trip, what is not used goes back, and the
 // store knows when what was used began to count.
-func TestStoreLease(t *testing.T) {
+func TestStoreBatch(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, leased(disk, 20, limiter.PerSecond(1000)), func(s *scene) {
 		left := func() int64 {
@@ -55,7 +55,7 @@ func TestStoreLease(t *testing.T) {
 
 // One more than a limit leaves waits until the first unit comes back, though units
 // were set aside; those are given to nobody else.
-func TestStoreLeaseIsNobodyElses(t *testing.T) {
+func TestStoreBatchIsNobodyElses(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, leased(disk, 4, limiter.Limit{N: 10, Per: 10 * time.Second}), func(s *scene) {
 		other := newTransport(s, s.base, leased(disk, 1, limiter.Limit{N: 10, Per: 10 * time.Second}))
@@ -81,7 +81,7 @@ func TestStoreLeaseIsNobodyElses(t *testing.T) {
 }
 
 // A pause holds what is set aside, and gives it back.
-func TestStoreLeaseHeedsAPause(t *testing.T) {
+func TestStoreBatchHeedsAPause(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, leased(disk, 10, limiter.PerSecond(100)), func(s *scene) {
 		s.base.answer = func(req *http.Request) (*http.Response, error) {
@@ -147,7 +147,7 @@ func TestS1_OverLeases(t *testing.T) {
 
 // What was set aside for one unit each is no start of a request that costs more, and
 // nothing that may be corrected.
-func TestStoreLeaseIsForItsCost(t *testing.T) {
+func TestStoreBatchIsForItsCost(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, leased(disk, 5, limiter.PerMinute(100)), func(s *scene) {
 		q, err := s.Quota("api.test", "100/1m", "")

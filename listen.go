@@ -135,7 +135,7 @@ func needsBody(reader *retryafter.Reader, resp *http.Response) bool {
 // leave leaves in heard how a response was read, where a retry may ask for it.
 func (p *policy) leave(heard *attempt.Reading, resp *http.Response, s *retryafter.Signal) {
 	if heard != nil && resp.StatusCode >= 400 {
-		heard.Done, heard.Signal, heard.MaxPause = true, *s, p.MaxPause
+		heard.Done, heard.Signal, heard.MaxPause = true, *s, p.Server.MaxPause
 	}
 }
 
@@ -177,7 +177,7 @@ func (v *visit) hearHeaders(ctx context.Context, status int, s *retryafter.Signa
 	if s.Malformed != "" {
 		v.tell(ctx, Event{Kind: EventMalformed, Status: status, Dialect: s.Dialect, Header: strings.Clone(s.Malformed)})
 	}
-	if v.policy.Learn != LearnOff {
+	if v.policy.Server.Learn != LearnOff {
 		for i := range s.Limits() {
 			v.learn(ctx, status, s.Dialect, &s.Limits()[i])
 		}

@@ -204,7 +204,7 @@ func TestS64_C1_C2_DatesAndLongPauses(t *testing.T) {
 		})
 	}
 	policy := limits(limiter.PerSecond(100))
-	policy[0].MaxPause = time.Minute
+	policy[0].Server.MaxPause = time.Minute
 	play(t, policy, func(s *scene) {
 		s.base.answer = inTurn(says(429, "", "Retry-After: 3600"))
 		s.sendAll(ask{}, "A", "B")
@@ -448,21 +448,21 @@ func TestC9_TheTightestBinds(t *testing.T) {
 // Each option changes behaviour.
 func TestC10_SwitchedOff(t *testing.T) {
 	off := limits(limiter.PerSecond(100))
-	off[0].Dialects = []retryafter.Dialect{retryafter.None}
+	off[0].Server.Dialects = []retryafter.Dialect{retryafter.None}
 	play(t, off, func(s *scene) {
 		s.base.answer = inTurn(asks5, says(429, ""), says(200, "", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"))
 		s.sendAll(ask{}, "A", "B", "C", "D")
 		s.wantStarts("A@0s B@0s C@0s D@0s")
 	})
 	one := limits(limiter.PerSecond(100))
-	one[0].Dialects = []retryafter.Dialect{retryafter.RFC9110}
+	one[0].Server.Dialects = []retryafter.Dialect{retryafter.RFC9110}
 	play(t, one, func(s *scene) {
 		s.base.answer = inTurn(says(200, "", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"), asks5)
 		s.sendAll(ask{}, "A", "B", "C")
 		s.wantStarts("A@0s B@0s C@5s")
 	})
 	unlearned := limits(limiter.PerSecond(100))
-	unlearned[0].Learn = headway.LearnOff
+	unlearned[0].Server.Learn = headway.LearnOff
 	play(t, unlearned, func(s *scene) {
 		s.base.answer = inTurn(says(200, "", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"), asks5)
 		s.sendAll(ask{}, "A", "B", "C")
@@ -472,7 +472,7 @@ func TestC10_SwitchedOff(t *testing.T) {
 		}
 	})
 	paced := limits(limiter.PerSecond(100))
-	paced[0].Learn = headway.LearnPace
+	paced[0].Server.Learn = headway.LearnPace
 	play(t, paced, func(s *scene) {
 		s.base.answer = inTurn(says(200, "", "X-RateLimit-Limit: 100", "X-RateLimit-Remaining: 4", "X-RateLimit-Reset: 60"))
 		s.sendAll(ask{}, names("A", 7)...)
@@ -598,7 +598,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // back.
 func TestADialectPanics(t *testing.T) {
 	policy := limits(limiter.PerSecond(100))
-	policy[0].Dialects = []retryafter.Dialect{panicky{}}
+	policy[0].Server.Dialects = []retryafter.Dialect{panicky{}}
 	policy[0].MaxInFlight = 1
 	play(t, policy, func(s *scene) {
 		b := newBody("x")
@@ -879,7 +879,7 @@ func TestUnheardAnswersAreInFlight(t *testing.T) {
 	for _, slots := range []int{0, 9} { // the short way, and the long one
 		policy := limits(limiter.PerMinute(1000))
 		policy[0].MaxInFlight = slots
-		policy[0].Dialects = append([]retryafter.Dialect{slowReader{}}, retryafter.Dialects()...)
+		policy[0].Server.Dialects = append([]retryafter.Dialect{slowReader{}}, retryafter.Dialects()...)
 		play(t, policy, func(s *scene) {
 			s.base.answer = func(req *http.Request) (*http.Response, error) {
 				switch req.Header.Get("Name") {

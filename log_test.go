@@ -145,7 +145,7 @@ level=INFO msg="headway: store_up"
 	disk := &shaky{}
 	observer, text := logTo(slog.LevelInfo)
 	p := limits(limiter.PerSecond(9))
-	p[0].StoreDown = headway.StoreDownRefuse
+	p[0].Store.Down = headway.StoreDownRefuse
 	cfg := overStore(disk, nil, p)
 	cfg.Observer = observer
 	playConfig(t, cfg, func(s *scene) {

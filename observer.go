@@ -88,7 +88,7 @@ const (
 	// EventStoreRow: the store answers, but a row of it cannot be read: the budget of
 	// Rule and KeyDigest, or without a rule what it holds of pauses and announced
 	// limits. Err is a *store.RowError. The row was damaged and has begun anew; or,
-	// with Away, it was written by a newer version and stays, and StoreDown decides
+	// with Away, it was written by a newer version and stays, and Store.Down decides
 	// about the requests that need it. A row that stays is reported once until it is
 	// read again.
 	EventStoreRow
@@ -157,7 +157,7 @@ type Event struct {
 	Dialect string
 	// Pause is for how long nobody of those concerned starts, from now.
 	Pause time.Duration
-	// Cut says that the server asked for more than the policy's MaxPause.
+	// Cut says that the server asked for more than the policy's Server.MaxPause.
 	Cut bool
 	// Limit is the most units per window that the server announces; zero where it
 	// does not say. Remaining is what it said is left, and Reset the time until
@@ -170,7 +170,7 @@ type Event struct {
 	Drift int64
 	// Header is the malformed header's name.
 	Header string
-	// Away says that Config.Store was away, so that the policy's StoreDown decided:
+	// Away says that Config.Store was away, so that the policy's Store.Down decided:
 	// of starts, those that the store does not count.
 	Away bool
 	// Err is the failure that opened the breaker, nil where none was given; or why

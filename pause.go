@@ -19,10 +19,10 @@ const (
 
 // maxPause returns what the longest pause is that is believed.
 func (p *policy) maxPause() time.Duration {
-	if p.MaxPause == 0 {
+	if p.Server.MaxPause == 0 {
 		return 24 * time.Hour
 	}
-	return p.MaxPause
+	return p.Server.MaxPause
 }
 
 // hearRefusal is hear for what a refusal says of coming back. Where its headers do

@@ -115,43 +115,64 @@ type Policy struct {
 	// that is neither in memory nor can seek. What a file returns is known by its
 	// type, and what net/http says of a request that cannot be sent by its text.
 	//
-	// Which other answers throttle is read by Dialects; where these are None, from
-	// status and headers alone, in every dialect. A failure with a Retry-After
-	// keeps an opened breaker open until then, for MaxPause at most.
+	// Which other responses throttle is read by Server.Dialects; where these are None,
+	// from status and headers alone, in every dialect. A failure with a Retry-After
+	// keeps an opened breaker open until then, for Server.MaxPause at most.
 	Classify func(*http.Request, *http.Response, error) breaker.Outcome
-	// MaxPause bounds how long a pause that the server asks for, and the time to
-	// its reset, is believed: a longer one is cut to it, and the event says so.
-	// A Breaker is held open for no longer by an answer. Zero means 24 h.
-	MaxPause time.Duration
-	// Dialects are those in which answers are read. Nil means all that package
-	// retryafter knows; retryafter.None among them switches listening off: then
-	// no answer holds anybody up. In all others a 429 and a 529 are refusals, even
-	// if a dialect of your own does not say so. Several are needed where a host
-	// speaks several, and help where two dialects mean different things by one
-	// header.
+	// Server says how far what the server says about its limits is obeyed.
+	Server Server
+	// Refusal is what a refused request gets: an error or a local response.
+	// Zero is RefuseWithError.
+	Refusal RefusalMode
+	// Store says how the policy uses Config.Store. Without one it has no effect.
+	Store StorePolicy
+}
+
+// A Server is how far a Policy obeys what the server says about its limits, in
+// the status, the headers and the beginning of the body of its responses. The zero
+// Server reads all dialects, obeys every pause, up to 24 h, and every announced
+// limit.
+type Server struct {
+	// Dialects are the dialects in which responses are read. Nil means all that
+	// package retryafter knows. With retryafter.None among them responses are not
+	// read at all: none delays a request. With any others a 429 and a 529 are
+	// refusals, even if a dialect of your own does not report them. Name several
+	// for a host that uses several; name one where two dialects give one header
+	// different meanings.
 	Dialects []retryafter.Dialect
-	// Learn is what becomes of the limits that answers announce. Zero is
-	// LearnLower.
-	Learn Learn
-	// Answer is what a refused request gets: an error, or a local response.
-	// Zero is AnswerError.
-	Answer Answer
-	// StoreDown is what becomes of requests while Config.Store cannot be asked.
-	// Zero is StoreDownLocal.
-	StoreDown StoreDown
-	// StoreLease is how many starts this process asks Config.Store for at once, so that
-	// most cost no round trip: what the first leaves is set aside for requests with the
-	// same needs, and counts once they start. It is used within a second, or goes back.
-	// What a process that dies has set aside counts as used, and is kept for 5 s at least.
-	// The limits hold as without it, but what is set aside nobody else can use, and a pause that another process hears of is heeded up
-	// to a second late. There are no leases under Strict and Spaced limits, for requests
-	// whose cost can be corrected, and during a pause. Zero and 1: one at a time.
-	StoreLease int
-	// StoreShare is the part of each limit that this process may use by itself
-	// under StoreDownLocal: more than 0 and at most 1, and one over the number of
-	// processes keeps them together within the limit. N times it is rounded down,
-	// but never below 1. Zero means 1/4.
-	StoreShare float64
+	// Learn is what the policy does with the limits that responses announce. Zero
+	// is LearnLower.
+	Learn LearnMode
+	// MaxPause is the longest pause that is obeyed, and the longest time to a
+	// limit's reset. A longer one is cut to it, and its event has Cut set. It also
+	// bounds how long a response holds a Breaker open. It must not be negative;
+	// zero means 24 h.
+	MaxPause time.Duration
+}
+
+// A StorePolicy is how a Policy uses Config.Store. The zero StorePolicy asks the
+// store about every start, and keeps to 1/4 of each limit while the store is down.
+type StorePolicy struct {
+	// Down is what happens to requests while the store is down. Zero is
+	// StoreDownLocal.
+	Down StoreDown
+	// Batch is the number of starts reserved per round trip to the store, so that
+	// most requests need none. Those that the first request leaves are reserved for
+	// requests with the same needs. A reserved start is used within a second or
+	// returned. If the process dies, its reserved starts count as used, and are kept
+	// for 5 s at least.
+	//
+	// The limits hold as they do without batches, but other processes cannot use what
+	// this one has reserved, and a pause that another process reports takes effect up
+	// to a second late. Starts are not reserved under Strict and Spaced limits, for
+	// requests whose cost can be corrected, and during a pause. It must not be
+	// negative; zero and 1 mean one start per round trip.
+	Batch int
+	// Share is the fraction of each limit that this process may use on its own under
+	// StoreDownLocal, from more than 0 to 1. With one over the number of processes,
+	// all of them together keep to the limit. The share of N is rounded down, but is
+	// at least 1. Zero means 1/4.
+	Share float64
 }
 
 // A Rule is a limit with what it applies to and whose budget it is.
@@ -196,75 +217,78 @@ type Rule struct {
 	Settle func(*http.Response) (int64, bool)
 }
 
-// Learn is what becomes of the limits that answers announce: so many units left
-// until so much later. A limit belongs to the rule of its name (without case) or,
-// if it counts requests, to the one of its period, with that rule's costs and
-// keys; else it is a rule of its own, of which each request of the identity that
-// the response was for costs 1. Where the request has keys, the rule must have all
-// of them: what a server says to one tenant is not said of a budget that others
-// share. Two rules have the same keys if they have the same Key function. At most 8
-// limits are kept for each.
-type Learn uint8
+// LearnMode is what a policy does with the limits that responses announce: so many
+// units left until a reset. An announced limit belongs to the rule of its name
+// (compared without case) or, if it counts requests, to the rule of its period, with
+// that rule's costs and keys. Otherwise it is a rule of its own, which costs each
+// request of the identity that received the response 1 unit. Where the request has
+// keys, the rule must have all of them: what a server says to one tenant does not
+// apply to a budget that others share. Two rules have the same keys if they have the
+// same Key function. At most 8 limits are kept for each identity or budget.
+type LearnMode uint8
 
 const (
-	// LearnLower makes what the server says is left a cap until its reset, less
-	// what is granted and not answered yet. A later answer lowers it at once, but
-	// raises it only with nothing else in flight, and to no more than those were
-	// told that were in flight together with it; one that was started before the
-	// last heard raises nothing. From the reset on it is at most the announced
-	// limit, for one window and for a minute at least, and then, or where the
-	// server announces none, no cap, unless the server says more. A limit of none
-	// with none left says nothing. Where the server does not say when units come back, its window counts
-	// as the time, up to a minute; and where that is not said either, one request
-	// a second asks when nothing is left.
-	LearnLower Learn = iota
+	// LearnLower caps starts at the units that the server says are left, until the
+	// reset, less what has been granted and has no response yet. A later response
+	// lowers the cap at once. It raises the cap only when nothing else is in flight,
+	// and to no more than what the requests in flight together with it were granted;
+	// the response to a request that started before the one that was read last
+	// raises nothing.
+	//
+	// From the reset on, the cap is the announced limit, for one window and for a
+	// minute at least; after that, or where the server announces no limit, there is no
+	// cap until the server announces one. A limit of none with none left is ignored.
+	// Where the server does not say when units are restored, its window is used, up
+	// to a minute. Without a window either, one request per second is sent while
+	// nothing is left.
+	LearnLower LearnMode = iota
 	// LearnPace is LearnLower, and spreads what is left evenly over the time to
 	// the reset.
 	LearnPace
-	// LearnOff obeys pauses alone.
+	// LearnOff ignores announced limits and obeys pauses only.
 	LearnOff
 )
 
-// An Answer is what a refused request gets. The zero Answer is AnswerError.
-type Answer uint8
+// RefusalMode is what a refused request gets. The zero RefusalMode is
+// RefuseWithError.
+type RefusalMode uint8
 
 const (
-	// AnswerError returns a *ThrottledError or an *OpenError.
-	AnswerError Answer = iota
-	// AnswerResponse returns a response with status 429, or 503 where a breaker
-	// is open, made on the spot, for callers that retry on every error but
-	// understand these. It carries
-	// Retry-After in whole seconds, rounded up, at least 1, and absent when waiting does not
-	// help, a body of the form
+	// RefuseWithError returns a *ThrottledError or an *OpenError.
+	RefuseWithError RefusalMode = iota
+	// RefuseWithResponse returns a local response with status 429, or 503 where a
+	// breaker is open, for callers that retry on every error but understand these. It
+	// carries Retry-After in whole seconds, rounded up, at least 1, and absent when
+	// waiting does not help; a body of the form
 	//
 	//	{"error":{"type":"rate_limit_error","code":"rate_limit","message":…},"retry_after":seconds}
 	//
-	// with "unavailable_error" and "unavailable" for a breaker, and the header
+	// with "unavailable_error" and "unavailable" for a breaker; and the header
 	// Headway-Refused with the reason's String, or "open", which no server sends.
-	// Only refusals are answered so: a context that ends or a key that cannot be
-	// resolved remains an error.
-	AnswerResponse
+	// Only refusals become responses: the end of a context and a key that cannot be
+	// determined remain errors.
+	RefuseWithResponse
 )
 
-// StoreDown is what becomes of requests while Config.Store cannot be asked: it
-// has failed, or did not answer within 2 s; and of the requests that need one row of
-// it that was written by a newer version. That time is spent once. From then on
-// nobody waits for the store; when requests come, one question at a time finds out
-// whether it is back, at first after 100 ms, later every 5 s.
+// StoreDown is what happens to requests while Config.Store is down: since it failed,
+// or did not respond within 2 s. It also decides for the requests that need a row of
+// the store that a newer version has written. The 2 s are spent once: from then on no
+// request waits for the store. While requests arrive, one probe at a time finds out
+// whether the store is back, at first after 100 ms, later every 5 s.
 type StoreDown uint8
 
 const (
 	// StoreDownLocal keeps requests under the policy's limits in this process's
-	// memory, each at StoreShare of its N. What it started then, the store does not
-	// learn of when it is back, and who stands in line by then stays there. So from
-	// the moment when the store goes until one period after the last of those has
-	// started, a limit may be exceeded by what the processes start so: StoreShare of
-	// it each, per period.
+	// memory, each at StorePolicy.Share of its N. What it starts then is not reported
+	// to the store later, and a request that is in line when the store returns stays
+	// in this process's line. So from the moment when the store goes down until one
+	// period after the last such start, a limit may be exceeded by what the processes
+	// start this way: Share of it each, per period.
 	StoreDownLocal StoreDown = iota
 	// StoreDownRefuse refuses them, with limiter.ReasonStore.
 	StoreDownRefuse
-	// StoreDownAdmit lets them pass, without any limit; breakers, MaxInFlight and what
-	// answers say meanwhile hold.
+	// StoreDownAdmit sends them without any limit; breakers, MaxInFlight, and the
+	// pauses and limits that responses announce meanwhile still apply.
 	StoreDownAdmit
 )
 

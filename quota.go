@@ -104,7 +104,7 @@ func (q *Quota) Spend(n int64) {
 // Wait takes n units as soon as its turn comes, in the same line as the requests
 // that need this budget, within the policy's wait budget or that of the Call in
 // ctx. It takes no in-flight slot. Its errors
-// are those of RoundTrip under AnswerError. A negative n is an error.
+// are those of RoundTrip under RefuseWithError. A negative n is an error.
 func (q *Quota) Wait(ctx context.Context, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("headway: quota: the cost is %d; it must be 0 or more, and Spend gives units back", n)

@@ -67,9 +67,9 @@ func TestNoUsableTime(t *testing.T) {
 		{"RateLimit-Remaining: 0", "RateLimit-Reset: 0"},
 	} {
 		t.Run(fmt.Sprint(lines), func(t *testing.T) {
-			for _, learn := range []headway.Learn{headway.LearnLower, headway.LearnOff} {
+			for _, learn := range []headway.LearnMode{headway.LearnLower, headway.LearnOff} {
 				policies := limits(limiter.PerSecond(100))
-				policies[0].Learn = learn
+				policies[0].Server.Learn = learn
 				play(t, policies, func(s *scene) {
 					s.base.answer = ten(says(429, "", lines...))
 					s.sendAll(ask{}, names("A", 13)...)

@@ -104,7 +104,7 @@ func TestS13_KeysArePrivate(t *testing.T) {
 		},
 	}}
 	answers := policies[0]
-	answers.Name, answers.Hosts, answers.Answer = "answers", []string{"answer.test"}, headway.AnswerResponse
+	answers.Name, answers.Hosts, answers.Refusal = "answers", []string{"answer.test"}, headway.RefuseWithResponse
 	cfg := headway.Config{Policies: append(policies, answers), Observer: collect(&events), Secret: []byte("s"), MaxHosts: 3}
 	playConfig(t, cfg, func(s *scene) {
 		var texts []string

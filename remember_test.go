@@ -370,7 +370,7 @@ func TestSharedPolicy(t *testing.T) {
 func TestEveryMistakeIsReported(t *testing.T) {
 	per := limiter.PerSecond
 	_, err := headway.NewTransport(nil, headway.Config{MaxHosts: -1, Policies: []headway.Policy{
-		{Hosts: nil, MaxWait: -5, MaxWaiting: -1, MaxInFlight: -1, Answer: 9},
+		{Hosts: nil, MaxWait: -5, MaxWaiting: -1, MaxInFlight: -1, Refusal: 9},
 		{Name: "p", Hosts: []string{"a/b", "x:0"}, Limits: []limiter.Limit{
 			per(-1), {N: 1}, {N: 1, Per: -1}, {N: 1e9 + 1, Per: 1}, {N: 1, Per: time.Second, Law: 99},
 			{N: 1, Law: limiter.Calendar, Unit: limiter.Day, Per: 1}, {N: 1, Law: limiter.Calendar}, {N: 1, Per: time.Second, Burst: 3},
@@ -383,7 +383,7 @@ func TestEveryMistakeIsReported(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"MaxHosts = -1", "Hosts is empty", "MaxWait = -5ns", "MaxWaiting = -1", "MaxInFlight = -1", "Answer = 9",
+		"MaxHosts = -1", "Hosts is empty", "MaxWait = -5ns", "MaxWaiting = -1", "MaxInFlight = -1", "Refusal = 9",
 		`Hosts[0] = "a/b"`, `Hosts[1] = "x:0"`, "Limits[0]: limiter: N is -1", "Limits[1]: limiter: Per is 0s", "Limits[2]: limiter: Per is -1ns",
 		"Limits[3]: limiter: N is 1000000001", "Limits[4]: limiter: Law is 99", "Limits[5]: limiter: Per is 1ns", "Limits[6]: limiter: Unit is 0",
 		"Limits[7]: limiter: Burst is 3", "Limits[8]: limiter: Burst is -1", "Limits[9]: limiter: Strict is true", "Limits[10]: limiter: Per is",

@@ -213,7 +213,7 @@ func TestReportLocalAnswerIsHTTP(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "POST"} {
 		t.Run(method, func(t *testing.T) {
 			p := limits(limiter.Every(time.Minute))
-			p[0].MaxWait, p[0].Answer = headway.NoWait, headway.AnswerResponse
+			p[0].MaxWait, p[0].Refusal = headway.NoWait, headway.RefuseWithResponse
 			play(t, p, func(s *scene) {
 				s.send("first", ask{})
 				refused := s.send("refused", ask{method: method})

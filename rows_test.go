@@ -135,7 +135,7 @@ func TestNewerRowIsItsOwn(t *testing.T) {
 			disk := new(rowStore)
 			var events []headway.Event
 			p := rules(keyed(limiter.PerMinute(4)))
-			p[0].MaxWait, p[0].StoreDown, p[0].StoreShare = headway.NoWait, down, 0.5
+			p[0].MaxWait, p[0].Store.Down, p[0].Store.Share = headway.NoWait, down, 0.5
 			playConfig(t, overStore(disk, &events, p), func(s *scene) {
 				s.sendAll(key("a"), "A1")
 				s.sendAll(key("b"), "B1", "B2")
@@ -182,7 +182,7 @@ func TestNewerRowOnEveryWay(t *testing.T) {
 	disk := new(rowStore)
 	var events []headway.Event
 	p := rules(keyed(limiter.PerMinute(4)))
-	p[0].StoreShare = 0.5
+	p[0].Store.Share = 0.5
 	playConfig(t, overStore(disk, &events, p), func(s *scene) {
 		s.sendAll(key("a"), "A1")
 		s.sendAll(key("b"), "B1", "B2", "B3", "B4", "B5") // one waits

@@ -76,7 +76,7 @@ func TestAStoresPasswordIsNotShown(t *testing.T) {
 	disk := &shaky{err: fmt.Errorf("dial redis://user:s3/cret@h.test:6379/0?x=s3cret: %w", syscall.ECONNREFUSED)}
 	var shown bytes.Buffer
 	p := limits(limiter.PerSecond(9))
-	p[0].StoreDown = headway.StoreDownRefuse
+	p[0].Store.Down = headway.StoreDownRefuse
 	cfg := overStore(disk, nil, p)
 	cfg.Observer = headway.ObserverFunc(func(_ context.Context, e headway.Event) { fmt.Fprintln(&shown, e, e.Err) })
 	playConfig(t, cfg, func(s *scene) {
@@ -111,7 +111,7 @@ func (*rowless) Do(_ context.Context, ops []store.Op) ([]store.Result, error) {
 func TestARowsPasswordIsNotShown(t *testing.T) {
 	var shown bytes.Buffer
 	p := limits(limiter.PerSecond(9))
-	p[0].StoreDown = headway.StoreDownRefuse
+	p[0].Store.Down = headway.StoreDownRefuse
 	cfg := overStore(new(rowless), nil, p)
 	cfg.Observer = headway.ObserverFunc(func(_ context.Context, e headway.Event) { fmt.Fprintln(&shown, e, e.Err) })
 	playConfig(t, cfg, func(s *scene) {

@@ -109,7 +109,7 @@ type RuleStatus struct {
 	Limit limiter.Limit
 	// Remaining is how many units could start now; negative in debt. Over a
 	// Config.Store it is what the store has said to this process last, less what has
-	// started since from a batch of StoreLease.
+	// started since from a batch of Store.Batch.
 	Remaining int64
 	// Age is the time since the store said it; zero in memory. Other processes may have
 	// used some meanwhile, and units may have come back.

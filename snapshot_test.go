@@ -144,7 +144,7 @@ func TestSnapshotOverAStoreTellsWhatIsKnown(t *testing.T) {
 
 func TestSnapshotOverAStoreOfABatch(t *testing.T) {
 	p := limits(limiter.PerMinute(100))
-	p[0].StoreLease = 10
+	p[0].Store.Batch = 10
 	playConfig(t, overStore(new(store.Memory), nil, p), func(s *scene) {
 		for i := range 4 {
 			s.send("A", ask{})

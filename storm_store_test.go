@@ -118,7 +118,7 @@ func storms(t *testing.T, overStore bool, seed uint64, length time.Duration) {
 				},
 			},
 			{Name: "mixed", Hosts: []string{"mixed.test"}, Shared: true, MaxWait: 2 * time.Millisecond, Breaker: &breaker.Config{OpenFor: time.Millisecond},
-				Limits: []limiter.Limit{{N: 50, Per: 500 * time.Microsecond}}, StoreDown: headway.StoreDownRefuse},
+				Limits: []limiter.Limit{{N: 50, Per: 500 * time.Microsecond}}, Store: headway.StorePolicy{Down: headway.StoreDownRefuse}},
 		}
 		if r.IntN(4) == 0 {
 			list[0].Breaker = nil

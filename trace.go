@@ -41,7 +41,7 @@ type TracedRequest struct {
 	// Causes are what held it up, in order of their beginning; their times add up
 	// to Wait exactly.
 	Causes []Cause
-	// Away says that Config.Store was away, so that the policy's StoreDown decided.
+	// Away says that Config.Store was away, so that the policy's Store.Down decided.
 	Away bool
 	// Status is the status of its answer, zero for none.
 	Status int

@@ -266,7 +266,7 @@ func TestS80_C87_CausesOverAStoreThatGoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			disk := &shaky{}
 			p := limits(limiter.Every(5 * time.Second))
-			p[0].StoreDown = tt.down
+			p[0].Store.Down = tt.down
 			playConfig(t, overStore(disk, nil, p), func(s *scene) {
 				disk.free = make(chan struct{})
 				defer close(disk.free)

@@ -112,7 +112,7 @@ func Wrap(c *http.Client, limits ...limiter.Limit) (*http.Client, error) {
 //
 // A request that cannot start in time is refused at once with a bare
 // *ThrottledError, one whose host is down with a bare *OpenError, or either with
-// a local response under AnswerResponse; one whose key or cost cannot be told with
+// a local response under RefuseWithResponse; one whose key or cost cannot be told with
 // a *KeyError; and one whose context ends with the context's error. None of these
 // was sent or has taken anything, and its body is closed. One that AttemptTimeout
 // cuts was sent; its error is a bare net.Error.

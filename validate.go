@@ -55,27 +55,27 @@ func validatePolicies(policies []Policy) error {
 		if p.Breaker != nil {
 			v.each("Breaker", p.Breaker.Validate())
 		}
-		if p.Answer > AnswerResponse {
-			v.add("Answer = %d: want AnswerError or AnswerResponse", p.Answer)
+		if p.Refusal > RefuseWithResponse {
+			v.add("Refusal = %d: want RefuseWithError or RefuseWithResponse", p.Refusal)
 		}
-		if p.MaxPause < 0 {
-			v.add("MaxPause = %v: want a positive time, or zero for 24 h", p.MaxPause)
+		if p.Server.MaxPause < 0 {
+			v.add("Server.MaxPause = %v: want a positive time, or zero for 24 h", p.Server.MaxPause)
 		}
-		if p.Learn > LearnOff {
-			v.add("Learn = %d: want LearnLower, LearnPace or LearnOff", p.Learn)
+		if p.Server.Learn > LearnOff {
+			v.add("Server.Learn = %d: want LearnLower, LearnPace or LearnOff", p.Server.Learn)
 		}
-		if p.StoreDown > StoreDownAdmit {
-			v.add("StoreDown = %d: want StoreDownLocal, StoreDownRefuse or StoreDownAdmit", p.StoreDown)
+		if p.Store.Down > StoreDownAdmit {
+			v.add("Store.Down = %d: want StoreDownLocal, StoreDownRefuse or StoreDownAdmit", p.Store.Down)
 		}
-		if p.StoreLease < 0 {
-			v.add("StoreLease = %d: want how many starts at a time, or zero for one", p.StoreLease)
+		if p.Store.Batch < 0 {
+			v.add("Store.Batch = %d: want the number of starts per round trip, or zero for one", p.Store.Batch)
 		}
-		if !(p.StoreShare >= 0 && p.StoreShare <= 1) {
-			v.add("StoreShare = %v: want more than 0 and at most 1, or zero for 1/4", p.StoreShare)
+		if !(p.Store.Share >= 0 && p.Store.Share <= 1) {
+			v.add("Store.Share = %v: want more than 0 and at most 1, or zero for 1/4", p.Store.Share)
 		}
-		for i, d := range p.Dialects {
+		for i, d := range p.Server.Dialects {
 			if d == nil {
-				v.add("Dialects[%d] is nil: want a dialect of package retryafter, or your own", i)
+				v.add("Server.Dialects[%d] is nil: want a dialect of package retryafter, or your own", i)
 			}
 		}
 		v.rules(p)

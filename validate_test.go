@@ -34,7 +34,7 @@ func TestValidatePoliciesAccepts(t *testing.T) {
 		"OneWindow":                    one(func(p *Policy) { p.MaxWait = OneWindow }),
 		"WaitForever":                  one(func(p *Policy) { p.MaxWait = WaitForever }),
 		"everything": one(func(p *Policy) {
-			p.Shared, p.MaxWait, p.MaxWaiting, p.MaxInFlight, p.Answer = true, time.Second, 5, 5, AnswerResponse
+			p.Shared, p.MaxWait, p.MaxWaiting, p.MaxInFlight, p.Refusal = true, time.Second, 5, 5, RefuseWithResponse
 			p.Limits = []limiter.Limit{perSecond, limiter.PerMinute(100)}
 			p.Rules = []Rule{
 				{Name: "search", Limit: perSecond, Methods: []string{"GET", "BREW", "M-SEARCH"}, Path: "/search/{kind}"},
@@ -75,7 +75,7 @@ func TestValidatePoliciesNamesTheMistake(t *testing.T) {
 		{"negative MaxWait", one(func(p *Policy) { p.MaxWait = -time.Second }), `MaxWait = -1s: want a positive duration`},
 		{"negative MaxWaiting", one(func(p *Policy) { p.MaxWaiting = -3 }), `MaxWaiting = -3: want a positive number`},
 		{"negative MaxInFlight", one(func(p *Policy) { p.MaxInFlight = -4 }), `MaxInFlight = -4: want a positive number`},
-		{"no such answer", one(func(p *Policy) { p.Answer = 7 }), `Answer = 7: want AnswerError or AnswerResponse`},
+		{"no such answer", one(func(p *Policy) { p.Refusal = 7 }), `Refusal = 7: want RefuseWithError or RefuseWithResponse`},
 
 		{"negative N", one(func(p *Policy) { p.Limits = []limiter.Limit{perSecond, limiter.PerSecond(-1)} }), `Limits[1]: limiter: N`},
 		{"zero period", one(func(p *Policy) { p.Limits = []limiter.Limit{{N: 1}} }), `Limits[0]: limiter: Per`},

@@ -197,7 +197,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 	switch {
 	case undecided(err):
 		refused := v.refusedAway(ctx, err)
-		if v.policy.Answer == AnswerResponse {
+		if v.policy.Refusal == RefuseWithResponse {
 			return answer(v.req, refused), nil
 		}
 		return nil, refused
@@ -206,7 +206,7 @@ func (v *visit) run(call Call) (resp *http.Response, err error) {
 		return nil, err
 	case refusal != nil:
 		refused := v.refused(ctx, refusal)
-		if v.policy.Answer == AnswerResponse {
+		if v.policy.Refusal == RefuseWithResponse {
 			return answer(v.req, refused), nil
 		}
 		return nil, refused
@@ -233,7 +233,7 @@ func (v *visit) enter(ctx context.Context, maxWait time.Duration, noSlot bool) (
 		return v.enterNear(ctx, maxWait, noSlot)
 	}
 	refusal, err := v.enterFar(ctx, maxWait, noSlot)
-	if !undecided(err) || v.policy.StoreDown == StoreDownRefuse {
+	if !undecided(err) || v.policy.Store.Down == StoreDownRefuse {
 		return refusal, err
 	}
 	waited := v.grant.Waited

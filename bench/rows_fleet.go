@@ -103,7 +103,7 @@ func overRedis(name string, lease int) func() func(context.Context) error {
 	return func() func(context.Context) error {
 		s := must(redis.New(context.Background(), redis.Config{Client: rueidisClient(), Prefix: name + ":"}))
 		q := must(headway.OpenQuota(headway.Config{Store: s, Secret: []byte("s"), Policies: []headway.Policy{{
-			Hosts: []string{"*"}, StoreLease: lease,
+			Hosts: []string{"*"}, Store: headway.StorePolicy{Batch: lease},
 			Rules: []headway.Rule{{Name: "r", Limit: limiter.Limit{N: ample, Per: time.Second, Law: limiter.Bucket}}},
 		}}}, "api.test", "r", ""))
 		return func(ctx context.Context) error { return q.Wait(ctx, 1) }
@@ -129,12 +129,12 @@ func fleetRows() (rows []row) {
 			subjects: []subject{
 				{"floor: a counting script, rueidis", floor, byCallers(callers, bareScript)},
 				{"Headway", ours, byCallers(callers, overRedis(fmt.Sprint("a", callers), 0))},
-				{"Headway, StoreLease 1000", ours, byCallers(callers, overRedis(fmt.Sprint("b", callers), 1000))},
+				{"Headway, Batch 1000", ours, byCallers(callers, overRedis(fmt.Sprint("b", callers), 1000))},
 				{"redis_rate Allow", peer, byCallers(callers, redisRate)},
 			},
 			goals: []goal{
 				{"Headway", "ns", "redis_rate Allow", 1},
-				{"Headway, StoreLease 1000", "ns", "redis_rate Allow", 0.1},
+				{"Headway, Batch 1000", "ns", "redis_rate Allow", 0.1},
 			},
 		})
 	}

@@ -44,14 +44,14 @@ func headwayOver(base http.RoundTripper, maxHosts int, limits ...limiter.Limit) 
 func guardedHeadway(base http.RoundTripper) http.RoundTripper {
 	return must(headway.NewTransport(base, headway.Config{Policies: []headway.Policy{{
 		Hosts: []string{"*"}, Limits: []limiter.Limit{ampleBucket}, Breaker: &breaker.Config{},
-		Dialects: []retryafter.Dialect{retryafter.None},
+		Server: headway.Server{Dialects: []retryafter.Dialect{retryafter.None}},
 	}}}))
 }
 
 // deaf is headwayOver that does not read answers.
 func deaf(base http.RoundTripper, limits ...limiter.Limit) http.RoundTripper {
 	return must(headway.NewTransport(base, headway.Config{Policies: []headway.Policy{{
-		Hosts: []string{"*"}, Limits: limits, Dialects: []retryafter.Dialect{retryafter.None},
+		Hosts: []string{"*"}, Limits: limits, Server: headway.Server{Dialects: []retryafter.Dialect{retryafter.None}},
 	}}}))
 }
 

@@ -187,7 +187,7 @@ func TestPageJSON(t *testing.T) {
 			headway.Policy{Hosts: []string{"api.test"}, MaxInFlight: 3, MaxWait: headway.NoWait, Limits: []limiter.Limit{
 				{N: 100, Per: time.Minute, Law: limiter.Bucket, Burst: 20}, {N: 1, Per: time.Minute},
 			}},
-			headway.Policy{Name: "all", Hosts: []string{"*.shared.test"}, Shared: true, MaxPause: 30 * time.Second})
+			headway.Policy{Name: "all", Hosts: []string{"*.shared.test"}, Shared: true, Server: headway.Server{MaxPause: 30 * time.Second}})
 		s := &scene{Transport: tr}
 		s.now(t, "GET", "https://api.test/learn", "", 1)
 		s.now(t, "GET", "https://api.test/", "", 1)

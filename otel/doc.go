@@ -77,7 +77,7 @@
 //     away, and not that it is back. Requests tell: it stays while none come, and
 //     for good where a Transport is dropped meanwhile. Transitions are counted by
 //     the state that it came to, "away" or "back". missed are the decisions that
-//     were made without it, under the policy's StoreDown; they are among
+//     were made without it, under the policy's Store.Down; they are among
 //     headway.decisions too. unread are the rows that could not be read, by the host
 //     whose they are, clock_set_back how often the store's clock was found to be
 //     behind what it had written.

@@ -41,7 +41,7 @@ func TestS81_C87_Store(t *testing.T) {
 			Observer: r.Observer, Store: disk, Secret: []byte("s"),
 			Policies: []headway.Policy{
 				{Name: "p", Hosts: []string{"api.test"}, MaxWait: headway.NoWait, Limits: one},
-				{Name: "strict", Hosts: []string{"strict.test"}, StoreDown: headway.StoreDownRefuse, Limits: one},
+				{Name: "strict", Hosts: []string{"strict.test"}, Store: headway.StorePolicy{Down: headway.StoreDownRefuse}, Limits: one},
 			},
 		})
 		if err != nil {

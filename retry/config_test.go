@@ -17,7 +17,7 @@ import (
 // answers; see play.
 func newTransport(t testing.TB, base http.RoundTripper, p headway.Policy) *headway.Transport {
 	t.Helper()
-	p.Dialects = []retryafter.Dialect{retryafter.None}
+	p.Server.Dialects = []retryafter.Dialect{retryafter.None}
 	if p.Hosts == nil {
 		p.Hosts = []string{"*"}
 	}

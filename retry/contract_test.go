@@ -51,7 +51,7 @@ func TestContract(t *testing.T) {
 		"neither":              {script: neither, sends: 5},
 		"refused at once":      {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerSecond(0)}}, sends: 0},
 		"refused later":        {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait}, script: answers(0), sends: 1},
-		"refused with a reply": {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait, Answer: headway.AnswerResponse}, script: answers(0), sends: 1},
+		"refused with a reply": {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait, Refusal: headway.RefuseWithResponse}, script: answers(0), sends: 1},
 		"no key": {policy: headway.Policy{Rules: []headway.Rule{{
 			Name: "r", Limit: limiter.PerSecond(1), Key: headway.FromCallKey,
 		}}}, sends: 0},

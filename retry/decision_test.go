@@ -92,8 +92,8 @@ func TestYesIsBound(t *testing.T) {
 		s.wantSends("0@0s 1@500ms")
 	})
 	asked = 0
-	for _, mode := range []headway.Answer{headway.AnswerError, headway.AnswerResponse} {
-		play(t, headway.Policy{Limits: []limiter.Limit{limiter.PerSecond(0)}, Answer: mode}, retry.Config{Retry: yes}, func(s *scene) {
+	for _, mode := range []headway.RefusalMode{headway.RefuseWithError, headway.RefuseWithResponse} {
+		play(t, headway.Policy{Limits: []limiter.Limit{limiter.PerSecond(0)}, Refusal: mode}, retry.Config{Retry: yes}, func(s *scene) {
 			s.send(request(s.Context(), "GET", ""))
 			s.wantSends("")
 		})

@@ -22,7 +22,7 @@
 //
 // Nothing is sent again that was refused on this side (a *headway.ThrottledError,
 // an *headway.OpenError or a *headway.KeyError, or the local answer of
-// headway.AnswerResponse), whose context has ended, whose certificate is not to be
+// headway.RefuseWithResponse), whose context has ended, whose certificate is not to be
 // trusted, whose host's name does not exist, or of which the server said
 // x-should-retry: false or, in the first bytes of a 429's body, that it must be paid
 // for. Neither is what failed by the caller's fault: a request that cannot be sent,

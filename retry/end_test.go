@@ -333,7 +333,7 @@ func TestDrainingIsBounded(t *testing.T) {
 
 // A local answer ends the retrying as a refusal does.
 func TestAnswerResponseEndsIt(t *testing.T) {
-	play(t, headway.Policy{Answer: headway.AnswerResponse, Limits: []limiter.Limit{limiter.PerMinute(1)}, MaxWait: time.Second}, retry.Config{}, func(s *scene) {
+	play(t, headway.Policy{Refusal: headway.RefuseWithResponse, Limits: []limiter.Limit{limiter.PerMinute(1)}, MaxWait: time.Second}, retry.Config{}, func(s *scene) {
 		s.script = answers(0)
 		resp, err := s.get(s.Context())
 		if err != nil || resp.StatusCode != 429 || resp.Header.Get("Headway-Refused") != "limit" {

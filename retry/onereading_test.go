@@ -115,7 +115,7 @@ func TestPausesIfAndOnlyIfRetried(t *testing.T) {
 		for i, dialects := range sets {
 			for _, method := range []string{"GET", "POST"} {
 				t.Run(r.name+"/"+[]string{"all", "alone"}[i]+"/"+method, func(t *testing.T) {
-					policy := headway.Policy{Dialects: dialects, Learn: headway.LearnOff, Limits: []limiter.Limit{limiter.PerSecond(1000)}}
+					policy := headway.Policy{Server: headway.Server{Dialects: dialects, Learn: headway.LearnOff}, Limits: []limiter.Limit{limiter.PerSecond(1000)}}
 					var pause time.Duration
 					observer := headway.ObserverFunc(func(_ context.Context, e headway.Event) {
 						if e.Kind == headway.EventPause {
@@ -198,7 +198,7 @@ func TestOwnDialectAlone(t *testing.T) {
 		"529":                   {calm{}, 529, "", "", "0@0s 1@1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := headway.Policy{Dialects: []retryafter.Dialect{tt.dialect}, Breaker: &breaker.Config{Failures: 1}}
+			policy := headway.Policy{Server: headway.Server{Dialects: []retryafter.Dialect{tt.dialect}}, Breaker: &breaker.Config{Failures: 1}}
 			playObserved(t, policy, nil, func(s *scene) {
 				s.script = func(n int, _ *http.Request) (*http.Response, error) {
 					if n > 0 {
@@ -247,7 +247,7 @@ func TestWhatOnlyTheTransportReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := refusals(t)
 			r := all[slices.IndexFunc(all, func(r refusal) bool { return r.name == tt.refusal })]
-			policy := headway.Policy{Dialects: append(retryafter.Dialects(), calm{})}
+			policy := headway.Policy{Server: headway.Server{Dialects: append(retryafter.Dialects(), calm{})}}
 			playObserved(t, policy, nil, func(s *scene) {
 				s.script = func(n int, _ *http.Request) (*http.Response, error) {
 					if n > 0 {
@@ -268,7 +268,7 @@ func TestWhatOnlyTheTransportReads(t *testing.T) {
 // first attempt as at the others.
 func TestAResponseIsReadOnce(t *testing.T) {
 	d := &counting{}
-	playObserved(t, headway.Policy{Dialects: []retryafter.Dialect{d}}, nil, func(s *scene) {
+	playObserved(t, headway.Policy{Server: headway.Server{Dialects: []retryafter.Dialect{d}}}, nil, func(s *scene) {
 		s.script = func(n int, _ *http.Request) (*http.Response, error) {
 			if n < 3 {
 				return answer(420, nil, "X-Calm", "1"), nil
@@ -296,7 +296,7 @@ func (c *counting) Read(status int, h http.Header, now time.Time) (retryafter.Si
 // Of what the server asks the policy believes MaxPause, and so does retry.
 func TestMaxPauseHoldsForRetries(t *testing.T) {
 	for _, asked := range []string{"3600", "9999999"} {
-		playObserved(t, headway.Policy{MaxPause: time.Minute}, nil, func(s *scene) {
+		playObserved(t, headway.Policy{Server: headway.Server{MaxPause: time.Minute}}, nil, func(s *scene) {
 			s.script = once(429, "Retry-After", asked)
 			s.wantStatus(request(s.Context(), "GET", ""), 200)
 			s.wantSends("0@0s 1@1m0s")
@@ -330,7 +330,7 @@ func TestReadHereWithoutAPolicy(t *testing.T) {
 // nobody else. Stripe marks it in its header; stripe/stripe-ruby 431 and
 // beam-community/stripity-stripe 733 ask for a retry of what was locked.
 func TestOneObjectIsRetriedAndNobodyPauses(t *testing.T) {
-	playObserved(t, headway.Policy{Dialects: []retryafter.Dialect{oneObject{}}}, nil, func(s *scene) {
+	playObserved(t, headway.Policy{Server: headway.Server{Dialects: []retryafter.Dialect{oneObject{}}}}, nil, func(s *scene) {
 		s.script = func(n int, _ *http.Request) (*http.Response, error) {
 			if n == 0 {
 				return answer(429, nil), nil

@@ -89,7 +89,7 @@ func refusedHere(err error) bool {
 }
 
 // answeredHere reports whether resp is such a refusal, under
-// headway.AnswerResponse.
+// headway.RefuseWithResponse.
 func answeredHere(resp *http.Response) bool {
 	return resp.StatusCode >= 400 && len(resp.Header["Headway-Refused"]) > 0
 }

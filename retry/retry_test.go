@@ -445,7 +445,7 @@ func TestLocalRefusalsAreNotRetried(t *testing.T) {
 		}
 		s.wantSends("0@0s")
 	})
-	full.Answer = headway.AnswerResponse
+	full.Refusal = headway.RefuseWithResponse
 	play(t, full, retry.Config{}, func(s *scene) {
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		before := s.Left(request(s.Context(), "GET", ""))

@@ -41,7 +41,7 @@ type scene struct {
 // is waited for is the retry's own doing. Every backoff is as long as it can be.
 func play(t *testing.T, policy headway.Policy, cfg retry.Config, f func(s *scene)) {
 	t.Helper()
-	policy.Dialects = []retryafter.Dialect{retryafter.None}
+	policy.Server.Dialects = []retryafter.Dialect{retryafter.None}
 	playListening(t, policy, cfg, f)
 }
 

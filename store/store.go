@@ -20,7 +20,7 @@
 //     Result.Anew reports it.
 //   - A row of a newer version of this module stays as it is: a process that is still
 //     to be upgraded must not undo what the others count. Result.Err reports it, and
-//     the operation has done nothing. headway's Policy.StoreDown decides about the
+//     the operation has done nothing. headway's Policy.Store.Down decides about the
 //     requests that need it.
 //
 // Memory and store/sqlite overwrite a damaged row; store/redis keeps it for a week

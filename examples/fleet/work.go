@@ -37,10 +37,12 @@ func work(addr, url string) error {
 		Secret:   []byte("the same in every process"), // from the environment, in earnest
 		Observer: headway.ObserverFunc(observe),
 		Policies: []headway.Policy{{
-			Hosts:      []string{"*"},
-			Limits:     []limiter.Limit{{N: limit, Per: time.Second, Strict: true}},
-			StoreDown:  headway.StoreDownLocal, // the default
-			StoreShare: 1.0 / processes,
+			Hosts:  []string{"*"},
+			Limits: []limiter.Limit{{N: limit, Per: time.Second, Strict: true}},
+			Store: headway.StorePolicy{
+				Down:  headway.StoreDownLocal, // the default
+				Share: 1.0 / processes,
+			},
 		}},
 	})
 	if err != nil {

@@ -71,7 +71,7 @@ func watch(ctx context.Context, e headway.Event) {
 
 // A load is more than the limit, by callers who wait for so long at most.
 var load = role{
-	headway.Policy{StoreShare: loadShare, Limits: []limiter.Limit{{N: loadLimit, Per: time.Second, Strict: true}}},
+	headway.Policy{Store: headway.StorePolicy{Share: loadShare}, Limits: []limiter.Limit{{N: loadLimit, Per: time.Second, Strict: true}}},
 	func(j job, t *headway.Transport, stop <-chan struct{}) (any, error) {
 		client := &http.Client{Transport: t}
 		report := loadReport{Idle: runtime.NumGoroutine()}

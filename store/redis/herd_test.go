@@ -24,8 +24,8 @@ const (
 // whole limit in line, ten times the limit together.
 var herd = role{
 	headway.Policy{
-		StoreDown: headway.StoreDownRefuse,
-		Limits:    []limiter.Limit{{N: herdLimit, Per: time.Second, Strict: true}},
+		Store:  headway.StorePolicy{Down: headway.StoreDownRefuse},
+		Limits: []limiter.Limit{{N: herdLimit, Per: time.Second, Strict: true}},
 	},
 	func(j job, t *headway.Transport, stop <-chan struct{}) (any, error) {
 		client := &http.Client{Transport: t}

@@ -25,15 +25,15 @@ const (
 
 var strictHolder = role{
 	headway.Policy{
-		StoreDown: headway.StoreDownRefuse,
-		Limits:    []limiter.Limit{{N: strictLimit, Per: time.Second, Strict: true}},
+		Store:  headway.StorePolicy{Down: headway.StoreDownRefuse},
+		Limits: []limiter.Limit{{N: strictLimit, Per: time.Second, Strict: true}},
 	},
 	hold(strictHeld),
 }
 
 var leasedHolder = role{
 	headway.Policy{
-		StoreDown: headway.StoreDownRefuse, StoreLease: leasedSize,
+		Store: headway.StorePolicy{Down: headway.StoreDownRefuse, Batch: leasedSize},
 		Rules: []headway.Rule{{Name: "leased", Limit: limiter.Limit{N: leasedLimit, Per: leasedPer}}},
 	},
 	hold(1),

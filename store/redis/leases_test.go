@@ -165,7 +165,7 @@ func TestOneRoundTripPerDecision(t *testing.T) {
 		})
 	}
 	t.Run("lease", func(t *testing.T) {
-		tr := open(headway.Policy{Name: "lease", Rules: []headway.Rule{{Name: "r", Limit: wide}}, StoreLease: 20})
+		tr := open(headway.Policy{Name: "lease", Rules: []headway.Rule{{Name: "r", Limit: wide}}, Store: headway.StorePolicy{Batch: 20}})
 		if got := p.during(wait(t, tr, 2000)); got["EVALSHA"] > 2000/20+10 || len(got) != 1 {
 			t.Errorf("2000 starts, 20 at a time: got %v, want EVALSHA 100 times and a few", got)
 		}

@@ -62,7 +62,7 @@ func config(file string) (headway.Config, *sqlite.Store, error) {
 	return headway.Config{
 		Secret: []byte("of the test"), Store: budgets,
 		Policies: []headway.Policy{{
-			Hosts: []string{"*"}, StoreDown: headway.StoreDownRefuse,
+			Hosts: []string{"*"}, Store: headway.StorePolicy{Down: headway.StoreDownRefuse},
 			Rules: []headway.Rule{
 				{Name: "herd", Path: "/herd", Limit: limiter.Limit{N: herdLimit, Per: time.Second, Strict: true}},
 				{Name: "day", Path: "/day", Limit: limiter.PerDay(dayLimit)},
