@@ -129,7 +129,7 @@ func TestMaxWait(t *testing.T) {
 				tt.policy.Hosts = []string{"*"}
 			}
 			tr := newTransport(t, new(base), headway.Config{Policies: []headway.Policy{tt.policy}})
-			got, err := tr.MaxWait(tt.ask.request("A"))
+			got, err := tr.WaitBudget(tt.ask.request("A"))
 			if _, isKey := err.(*headway.KeyError); isKey != (tt.want < 0) || got != max(tt.want, 0) {
 				t.Errorf("got %v, %v, want %v", got, err, tt.want)
 			}

@@ -188,7 +188,7 @@ func TestS73_AHundredThousandRounds(t *testing.T) {
 					case 0:
 						handle.Trip(errReset, 0)
 					case 1:
-						handle.Close()
+						handle.Reset()
 					case 2:
 						tr.Snapshot()
 					case 3:

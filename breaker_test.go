@@ -152,7 +152,7 @@ func TestS70_TrippedByHand(t *testing.T) {
 		s.until(time.Second)
 		s.breaker().Trip(nil, 5*time.Second)
 		s.wantOpen(s.send("C", ask{}), 0, 5*time.Second, nil)
-		s.breaker().Close()
+		s.breaker().Reset()
 		s.wantState(breaker.Closed)
 		d := s.send("D", ask{})
 		s.breaker().Fail(errReset, 0)
@@ -232,7 +232,7 @@ func TestS72_WhatTheServiceDidNotDo(t *testing.T) {
 		}
 		s.send("A", ask{})
 		s.wantState(breaker.Open)
-		s.breaker().Close()
+		s.breaker().Reset()
 		s.wantRefused(s.send("B", ask{}), limiter.ReasonLimit, time.Minute-time.Second)
 		s.wantState(breaker.Closed)
 	})
@@ -441,7 +441,7 @@ func TestS78_TheFailureBehindTheRefusal(t *testing.T) {
 		if !errors.Is(both, headway.ErrOpen) || !errors.Is(both, errReset) {
 			t.Errorf("%v hides one of its two errors", both)
 		}
-		s.breaker().Close()
+		s.breaker().Reset()
 		s.send("503", ask{})
 		var status interface{ StatusCode() int }
 		third := s.send("x", ask{})
@@ -472,7 +472,7 @@ func TestS15_HalfOpenNeedsAllAtOnce(t *testing.T) {
 		s.wantState(breaker.Closed)
 
 		// A place and a slot, but no units before 20 s.
-		s.breaker().Close()
+		s.breaker().Reset()
 		s.breaker().Trip(errReset, 0)
 		s.until(10 * time.Second)
 		d := s.send("D/1s", ask{})

@@ -15,7 +15,7 @@ import (
 // drive by hand. It follows SetPolicies; when the policy is no more, or has no
 // breaker, it is closed and does nothing. Any number of goroutines may use it.
 //
-// What Fail, Trip and Close change is told to the Observer before they return.
+// What Fail, Trip and Reset change is told to the Observer before they return.
 type HostBreaker struct {
 	t            *Transport
 	scheme, host string
@@ -100,9 +100,9 @@ func (h *HostBreaker) Trip(err error, retryAfter time.Duration) {
 	h.do(func(b *breaker.Breaker) { b.Trip(err, retryAfter, awake.Now()) })
 }
 
-// Close closes the breaker and makes it as a new one, without a bound on what is
+// Reset closes the breaker and makes it as a new one, without a bound on what is
 // in flight: those in line who waited for it start. The results of requests that
 // have started count for nothing.
-func (h *HostBreaker) Close() {
+func (h *HostBreaker) Reset() {
 	h.do(func(b *breaker.Breaker) { b.Close(awake.Now()) })
 }

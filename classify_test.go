@@ -24,7 +24,7 @@ import (
 // a success closes it, a failure opens it, and what is ignored leaves it so.
 func (s *scene) outcome(resp *http.Response, err error) breaker.Outcome {
 	s.Helper()
-	s.breaker().Close()
+	s.breaker().Reset()
 	s.breaker().Trip(nil, 0)
 	s.until(time.Since(s.base.epoch) + 5*time.Second)
 	s.base.answer = func(req *http.Request) (*http.Response, error) { return resp, err }

@@ -64,7 +64,7 @@ func TestBreakerFollowsSetPolicies(t *testing.T) {
 		}
 
 		// A late result of the old breaker's: it is no longer asked.
-		s.breaker().Close()
+		s.breaker().Reset()
 		old := s.send("fail/1s", ask{})
 		s.set(broken(breaker.Config{Failures: 1, OpenFor: 2 * time.Second}))
 		s.until(6 * time.Second)

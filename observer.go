@@ -22,11 +22,11 @@ type Observer interface {
 	Observe(context.Context, Event)
 }
 
-// A Watcher is an Observer that is shown every Transport that it is the observer
+// A TransportObserver is an Observer that is shown every Transport that it is the observer
 // of, by NewTransport. It is for what no event tells, such as how many wait now:
 // Transport.Snapshot does. It should keep no more than a weak pointer, so that a
 // Transport that is out of use can be garbage.
-type Watcher interface {
+type TransportObserver interface {
 	Observer
 	// Watch is shown a Transport, once.
 	Watch(*Transport)

@@ -2,10 +2,10 @@ package headway
 
 import "context"
 
-// Observers returns an Observer that tells each of list in turn, and shows
-// Transports to those who are Watchers. Nil ones do not count; without any other
+// MultiObserver returns an Observer that tells each of list in turn, and shows
+// Transports to those that are TransportObservers. Nil ones do not count; without any other
 // it returns nil. When one panics, those after it do not hear of that event.
-func Observers(list ...Observer) Observer {
+func MultiObserver(list ...Observer) Observer {
 	var all joined
 	for _, o := range list {
 		if o != nil {
@@ -31,7 +31,7 @@ func (j joined) Observe(ctx context.Context, e Event) {
 
 func (j joined) Watch(t *Transport) {
 	for _, o := range j {
-		if w, ok := o.(Watcher); ok {
+		if w, ok := o.(TransportObserver); ok {
 			w.Watch(t)
 		}
 	}

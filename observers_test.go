@@ -31,16 +31,16 @@ func TestObservers(t *testing.T) {
 	var log []string
 	w := &watcher{name: "watcher", log: &log}
 	f := headway.ObserverFunc(func(_ context.Context, e headway.Event) { log = append(log, fmt.Sprint("func ", e.Kind)) })
-	if o := headway.Observers(); o != nil {
+	if o := headway.MultiObserver(); o != nil {
 		t.Errorf("of none: got %v, want nil", o)
 	}
-	if o := headway.Observers(nil, nil); o != nil {
+	if o := headway.MultiObserver(nil, nil); o != nil {
 		t.Errorf("of nil ones: got %v, want nil", o)
 	}
-	if o := headway.Observers(nil, w); o != headway.Observer(w) {
+	if o := headway.MultiObserver(nil, w); o != headway.Observer(w) {
 		t.Errorf("of one: got %v, want it", o)
 	}
-	both := headway.Observers(f, nil, w)
+	both := headway.MultiObserver(f, nil, w)
 	tr := newTransport(t, &base{}, headway.Config{Observer: both, Policies: limits(limiter.PerSecond(9))})
 	if w.seen != tr {
 		t.Error("the watcher has not seen the Transport")
@@ -51,7 +51,7 @@ func TestObservers(t *testing.T) {
 	if want := []string{"func start", "watcher start"}; !slices.Equal(log, want) {
 		t.Errorf("got %v, want %v", log, want)
 	}
-	newTransport(t, nil, headway.Config{Observer: headway.Observers(f, f)}) // nobody to show it to
+	newTransport(t, nil, headway.Config{Observer: headway.MultiObserver(f, f)}) // nobody to show it to
 }
 
 // events returns a Config whose observer notes every event in a line.

@@ -269,7 +269,7 @@ func TestReportObserverAsksBack(t *testing.T) {
 		q.Spend(-1)
 		hb.State()
 		hb.Fail(errReset, 0)
-		hb.Close()
+		hb.Reset()
 		if err := tr.SetPolicies(policies); err != nil {
 			t.Error(err)
 		}

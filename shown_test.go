@@ -34,7 +34,7 @@ func TestOneCallersURLStaysItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var shown bytes.Buffer
 			log := slog.New(slog.NewJSONHandler(&shown, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			observer := headway.Observers(headway.LogObserver(log, 0), headway.ObserverFunc(func(_ context.Context, e headway.Event) {
+			observer := headway.MultiObserver(headway.LogObserver(log, 0), headway.ObserverFunc(func(_ context.Context, e headway.Event) {
 				fmt.Fprintf(&shown, "%v %+v %#v\n", e, e, e.Err)
 				if u := (*url.Error)(nil); errors.As(e.Err, &u) {
 					t.Errorf("%v gives %v away", e.Kind, u)

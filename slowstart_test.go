@@ -125,7 +125,7 @@ func TestSlowStartWithLimitAndSlots(t *testing.T) {
 		s.closeByProbes(1)
 		trips := s.sendAll(ask{}, "hang", "hang", "hang")
 		s.until(6 * time.Second)
-		s.breaker().Close()
+		s.breaker().Reset()
 		synctest.Wait()
 		s.wantStartsSoFar("probe0@5s hang@5s hang@6s hang@6s")
 		for _, p := range trips {

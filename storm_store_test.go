@@ -134,7 +134,7 @@ func storms(t *testing.T, overStore bool, seed uint64, length time.Duration) {
 		return &countedBody{Reader: strings.NewReader("hello"), open: &open}
 	}
 	var events atomic.Int64
-	observer := headway.Observers(headway.LogObserver(slog.New(slog.NewTextHandler(io.Discard, nil)), time.Hour), headway.ObserverFunc(func(_ context.Context, e headway.Event) {
+	observer := headway.MultiObserver(headway.LogObserver(slog.New(slog.NewTextHandler(io.Discard, nil)), time.Hour), headway.ObserverFunc(func(_ context.Context, e headway.Event) {
 		if e.Err != nil && strings.Contains(e.Err.Error(), "s3cret") {
 			t.Errorf("an event shows %v", e.Err)
 		}

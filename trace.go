@@ -40,7 +40,7 @@ type TracedRequest struct {
 	Wait time.Duration
 	// Causes are what held it up, in order of their beginning; their times add up
 	// to Wait exactly.
-	Causes []Cause
+	Causes []WaitCause
 	// Away says that Config.Store was away, so that the policy's Store.Down decided.
 	Away bool
 	// Status is the status of its answer, zero for none.
@@ -50,8 +50,8 @@ type TracedRequest struct {
 	Err error
 }
 
-// A Cause is one reason for which a request waited.
-type Cause struct {
+// A WaitCause is one reason for which a request waited.
+type WaitCause struct {
 	// Kind says which reason.
 	Kind CauseKind
 	// For is how long it was the one that counted.
@@ -187,7 +187,7 @@ func (r TracedRequest) String() string {
 func isEnd(err error) bool { return err == context.Canceled || err == context.DeadlineExceeded }
 
 // String says what the cause was, after a time: "behind 3 others of rule …".
-func (c Cause) String() string {
+func (c WaitCause) String() string {
 	var b strings.Builder
 	switch c.Kind {
 	case CausePause:
@@ -331,25 +331,25 @@ func (r *record) addCauses(v *visit, waited time.Duration) {
 
 // causes divides the time from j.Arrived to end among its reasons, and adds them
 // to a list.
-func (v *visit) causes(list []Cause, j *line.Journal, end time.Duration) []Cause {
+func (v *visit) causes(list []WaitCause, j *line.Journal, end time.Duration) []WaitCause {
 	own := v.ownCause(j)
-	behind := Cause{Kind: CauseBehind, Ahead: j.Ahead, Rule: own.Rule, KeyDigest: own.KeyDigest}
+	behind := WaitCause{Kind: CauseBehind, Ahead: j.Ahead, Rule: own.Rule, KeyDigest: own.KeyDigest}
 	at := j.Arrived
 	for at < end {
 		c, until := own, end
 		switch s, paused := pausedAt(j.Pauses, at); {
 		case paused:
-			c, until = Cause{Kind: CausePause, Status: s.Status, Dialect: s.Source}, s.To
+			c, until = WaitCause{Kind: CausePause, Status: s.Status, Dialect: s.Source}, s.To
 		case at < j.Told:
-			c, until = Cause{Kind: CauseStore}, j.Told
+			c, until = WaitCause{Kind: CauseStore}, j.Told
 		case at < j.Head:
 			c, until = behind, j.Head
 		case at < j.Late:
 			until = j.Late
 		case j.Gate:
-			c = Cause{Kind: CauseBreaker}
+			c = WaitCause{Kind: CauseBreaker}
 		default:
-			c = Cause{Kind: CauseSlot}
+			c = WaitCause{Kind: CauseSlot}
 		}
 		for _, s := range j.Pauses {
 			if s.From > at {
@@ -357,7 +357,7 @@ func (v *visit) causes(list []Cause, j *line.Journal, end time.Duration) []Cause
 			}
 		}
 		until = min(until, end)
-		if i := slices.IndexFunc(list, func(o Cause) bool { return same(o, c) }); i >= 0 {
+		if i := slices.IndexFunc(list, func(o WaitCause) bool { return same(o, c) }); i >= 0 {
 			list[i].For += until - at
 		} else {
 			c.For = until - at
@@ -369,7 +369,7 @@ func (v *visit) causes(list []Cause, j *line.Journal, end time.Duration) []Cause
 }
 
 // same reports whether two causes differ in nothing but how long they held.
-func same(a, b Cause) bool {
+func same(a, b WaitCause) bool {
 	a.For = b.For
 	return a == b
 }
@@ -385,14 +385,14 @@ func pausedAt(pauses []line.Span, at time.Duration) (longest line.Span, paused b
 }
 
 // ownCause is why the request waited when nobody stood before it.
-func (v *visit) ownCause(j *line.Journal) Cause {
+func (v *visit) ownCause(j *line.Journal) WaitCause {
 	switch {
 	case j.Restart:
-		return Cause{Kind: CauseRestart}
+		return WaitCause{Kind: CauseRestart}
 	case j.Learned != "":
-		return Cause{Kind: CauseLearned, Rule: j.Learned}
+		return WaitCause{Kind: CauseLearned, Rule: j.Learned}
 	}
-	c := Cause{Kind: CauseLimit}
+	c := WaitCause{Kind: CauseLimit}
 	for i := range v.claims.all() {
 		if cl := &v.claims.all()[i]; j.B != nil && cl.budget == j.B {
 			c.Rule, c.KeyDigest = cl.rule.name, v.t.digestOf(cl.key)

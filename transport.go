@@ -85,7 +85,7 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 	if cfg.Store != nil {
 		t.store = &farStore{far.Client{Store: cfg.Store, Max: t.table.max}}
 	}
-	if w, ok := t.observer.(Watcher); ok {
+	if w, ok := t.observer.(TransportObserver); ok {
 		w.Watch(t)
 	}
 	return t, nil
@@ -185,10 +185,10 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 	return v.delay(req.Context(), false), nil
 }
 
-// MaxWait returns the wait budget of req: how long it may stand in line, by its
+// WaitBudget returns the wait budget of req: how long it may stand in line, by its
 // policy and its Call, limiter.Never where its context alone bounds that. One
 // whose Delay is longer is refused. The error is a *KeyError.
-func (t *Transport) MaxWait(req *http.Request) (time.Duration, error) {
+func (t *Transport) WaitBudget(req *http.Request) (time.Duration, error) {
 	call := CallFrom(req.Context())
 	if call.Bypass || req.URL == nil {
 		return limiter.Never, nil

@@ -14,7 +14,7 @@ import (
 // Refusals that differ in nothing but their time are one, with a count;
 // the last 32 that do differ are kept, and as many pauses. The zero Recent is
 // ready to use, by any number of goroutines and Transports; it must not be copied.
-// To have another observer beside it, join them by headway.Observers.
+// To have another observer beside it, join them by headway.MultiObserver.
 type Recent struct {
 	mu       sync.Mutex // guards following fields
 	refusals ring

@@ -572,7 +572,7 @@ func TestPanicOfAnotherObserver(t *testing.T) {
 			panic("no")
 		}
 	})
-	tr, err := headway.NewTransport(service{}, headway.Config{Observer: headway.Observers(bad, r.Observer), Policies: []headway.Policy{{
+	tr, err := headway.NewTransport(service{}, headway.Config{Observer: headway.MultiObserver(bad, r.Observer), Policies: []headway.Policy{{
 		Name: "p", Hosts: []string{"*"}, MaxInFlight: 3, Limits: []limiter.Limit{limiter.PerSecond(1_000_000)},
 	}}})
 	if err != nil {

@@ -24,7 +24,7 @@ type Observer struct {
 	counts *counts
 }
 
-var _ headway.Watcher = (*Observer)(nil)
+var _ headway.TransportObserver = (*Observer)(nil)
 
 // An Option changes what NewObserver makes.
 type Option func(*options)
@@ -93,6 +93,6 @@ func (o *Observer) Observe(ctx context.Context, e headway.Event) {
 }
 
 // Watch makes the gauges tell of t, as long as it is in use. NewTransport calls
-// it for the Observer in its Config, and headway.Observers passes that on; call it
+// it for the Observer in its Config, and headway.MultiObserver passes that on; call it
 // where the Transport knows of another that calls this one.
 func (o *Observer) Watch(t *headway.Transport) { o.counts.watch(t) }

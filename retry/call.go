@@ -211,7 +211,7 @@ func (c *call) plan(now time.Time, delay time.Duration) bool {
 	if c.wait > left {
 		return false
 	}
-	budget, err := c.t.next.MaxWait(c.next)
+	budget, err := c.t.next.WaitBudget(c.next)
 	if err == nil && delay <= left && max(delay-c.wait, floor) <= budget {
 		return true
 	}

@@ -35,7 +35,7 @@ func (s *scene) pause(d time.Duration) {
 }
 
 func (s *scene) maxWait() time.Duration {
-	d, err := s.next.MaxWait(request(context.Background(), "GET", ""))
+	d, err := s.next.WaitBudget(request(context.Background(), "GET", ""))
 	if err != nil {
 		s.Error(err)
 	}

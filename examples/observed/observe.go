@@ -67,7 +67,7 @@ func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
 			Rules:   []headway.Rule{{Name: "requests", Limit: limiter.Limit{N: perSecond, Per: time.Second, Strict: true}}},
 			Breaker: &breaker.Config{Failures: 3, OpenFor: time.Second},
 		}},
-		Observer: headway.Observers(metrics, &o.recent, o.teller),
+		Observer: headway.MultiObserver(metrics, &o.recent, o.teller),
 	})
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
 			MaxWait: headway.NoWait,
 			Limits:  []limiter.Limit{limiter.PerSecond(8)}, // a quarter of that without the store
 		}},
-		Observer: headway.Observers(metrics, &o.recent, o.teller),
+		Observer: headway.MultiObserver(metrics, &o.recent, o.teller),
 		Store:    &o.store,
 		Secret:   []byte("no keys here"),
 	})
