@@ -132,7 +132,6 @@ func (v *visit) enterFar(ctx context.Context, maxWait time.Duration, noSlot bool
 		v.t.tellNews(ctx)
 		grant, refusal, err := f.line.Enter(ctx, &f.ask)
 		v.grant = line.Grant{Waited: time.Since(began)}
-		v.noteFar()
 		if grant != nil && err == nil {
 			f.grant, v.granted, v.heeded = grant, true, grant.Heeded
 			v.grant.At, v.grant.Waited, v.grant.Slot, v.grant.Pass = time.Duration(grant.At), grant.Waited, grant.Slot, grant.Pass
@@ -147,44 +146,10 @@ func (v *visit) enterFar(ctx context.Context, maxWait time.Duration, noSlot bool
 		case err != nil:
 			return nil, err
 		case refusal != nil:
-			return v.farRefusal(refusal), nil
+			return refusal, nil
 		}
 		return nil, nil
 	}
-}
-
-// noteFar completes the record with what the store has last said.
-func (v *visit) noteFar() {
-	if v.record == nil {
-		return
-	}
-	w, j := &v.far.ask.Last, &v.record.line
-	if c := v.claimOf(w.Bind); w.At == 0 {
-	} else if w.Learned {
-		j.Learned = learnedName(w.Name)
-	} else if c != nil {
-		j.B = c.budget
-	}
-}
-
-// farRefusal returns a refusal as the line's.
-func (v *visit) farRefusal(r *far.Refusal) *line.Refusal {
-	if r.Gate != nil {
-		return r.Gate
-	}
-	l := &line.Refusal{
-		RetryAfter: r.For, AtLeast: r.AtLeast, Need: r.Bind,
-		Impossible: r.Impossible, Disabled: r.Disabled, Pause: r.Pause, LineFull: r.LineFull, Deadline: r.Deadline,
-	}
-	if c := v.claimOf(r.Bind); c != nil {
-		l.B = c.budget
-	} else if r.Learned {
-		l.Learned = learnedName(r.Name)
-	}
-	if l.B == nil && !r.Slot {
-		l.B = new(line.Budget) // no rule's, but not a slot either
-	}
-	return l
 }
 
 // claimOf returns the claim of the need with an index, or nil.
@@ -195,9 +160,6 @@ func (v *visit) claimOf(need int) *claim {
 			continue
 		}
 		if need == 0 {
-			if claims[i].budget == nil {
-				claims[i].budget = new(line.Budget) // its name in what is told
-			}
 			return &claims[i]
 		}
 		need--
@@ -424,7 +386,7 @@ func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err
 		return 0, err
 	}
 	if r != nil {
-		d = r.For
+		d = r.RetryAfter
 	}
 	if v.gate != nil && !v.gate.Closed() {
 		d = max(d, v.gate.Delay(awake.Now()))

@@ -387,16 +387,14 @@ func pausedAt(pauses []line.Span, at time.Duration) (longest line.Span, paused b
 // ownCause is why the request waited when nobody stood before it.
 func (v *visit) ownCause(j *line.Journal) WaitCause {
 	switch {
-	case j.Restart:
+	case j.Bind.Reason == line.ByPause:
 		return WaitCause{Kind: CauseRestart}
-	case j.Learned != "":
-		return WaitCause{Kind: CauseLearned, Rule: j.Learned}
+	case j.Bind.Announced:
+		return WaitCause{Kind: CauseLearned, Rule: learnedName(j.Bind.Name)}
 	}
 	c := WaitCause{Kind: CauseLimit}
-	for i := range v.claims.all() {
-		if cl := &v.claims.all()[i]; j.B != nil && cl.budget == j.B {
-			c.Rule, c.KeyDigest = cl.rule.name, v.t.digestOf(cl.key)
-		}
+	if cl := v.claimOf(j.Bind.Need); j.Bind.Reason != 0 && cl != nil {
+		c.Rule, c.KeyDigest = cl.rule.name, v.t.digestOf(cl.key)
 	}
 	return c
 }

@@ -306,7 +306,7 @@ func lineWait(d time.Duration) time.Duration {
 
 // refused tells of a refusal, and returns it as the error that callers get.
 func (v *visit) refused(ctx context.Context, r *line.Refusal) refusalError {
-	if r.Open {
+	if r.Reason == line.ByBreaker {
 		e := &OpenError{Policy: v.policy.name, Host: v.name, RetryAfter: r.RetryAfter, Err: r.Cause}
 		v.tell(ctx, Event{Kind: EventOpenRefused, RetryAfter: e.RetryAfter, Err: e.Err})
 		return e
@@ -321,32 +321,17 @@ func (v *visit) refused(ctx context.Context, r *line.Refusal) refusalError {
 
 func (v *visit) throttled(r *line.Refusal) *ThrottledError {
 	e := &ThrottledError{Policy: v.policy.name, Host: v.name, Refusal: refusalOf(r), Store: v.away}
-	for _, c := range v.claims.all() {
-		if r.B != nil && c.budget == r.B {
-			e.Rule, e.KeyDigest = c.rule.name, v.t.digestOf(c.key)
-		}
-	}
-	if e.Rule == "" {
-		e.Rule = r.Learned
+	if c := v.claimOf(r.Need); c != nil {
+		e.Rule, e.KeyDigest = c.rule.name, v.t.digestOf(c.key)
+	} else if r.Announced {
+		e.Rule = learnedName(r.Name)
 	}
 	return e
 }
 
 // refusalOf returns the line's refusal as limiter's.
 func refusalOf(r *line.Refusal) limiter.Refusal {
-	e := limiter.Refusal{Reason: limiter.ReasonLimit, RetryAfter: r.RetryAfter, AtLeast: r.AtLeast}
-	switch {
-	case r.Disabled:
-		e.Reason = limiter.ReasonDisabled
-	case r.Impossible:
-		e.Reason = limiter.ReasonImpossible
-	case r.LineFull:
-		e.Reason = limiter.ReasonLineFull
-	case r.Pause:
-		e.Reason = limiter.ReasonPause
-	case r.B == nil:
-		e.Reason = limiter.ReasonInFlight
-	}
+	e := limiter.Refusal{Reason: limiter.Reason(r.Reason), RetryAfter: r.RetryAfter, AtLeast: r.AtLeast}
 	if r.Deadline {
 		e.Err = context.DeadlineExceeded
 	}

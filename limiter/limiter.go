@@ -120,15 +120,7 @@ func negative(n int64) error {
 }
 
 func (l *Limiter) refusal(r *line.Refusal) *Refusal {
-	e := &Refusal{Reason: ReasonLimit, RetryAfter: r.RetryAfter, AtLeast: r.AtLeast}
-	switch {
-	case r.Disabled:
-		e.Reason = ReasonDisabled
-	case r.Impossible:
-		e.Reason = ReasonImpossible
-	case r.Pause:
-		e.Reason = ReasonPause
-	}
+	e := &Refusal{Reason: Reason(r.Reason), RetryAfter: r.RetryAfter, AtLeast: r.AtLeast}
 	if r.Deadline {
 		e.Err = context.DeadlineExceeded
 	}

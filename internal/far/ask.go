@@ -251,15 +251,15 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 			if res.Pause {
 				l.giveAsides()
 			}
-			w.due, w.wait = res.Wait.At, refusalOf(w.ask, &b.ops[len(b.errands)+i], res.Wait).Wait
+			w.due, w.bind = res.Wait.At, *refusalOf(w.ask, &b.ops[len(b.errands)+i], res.Wait)
 			w.class.due = now.Add(res.For)
-			if w.inLine() {
-				w.ask.Last = w.wait
+			if j := w.journal(); j != nil {
+				j.Bind = w.bind
 			}
 			if res.Bind >= 0 && !res.Pause && !res.Learned {
 				n := b.ops[len(b.errands)+i].Needs[res.Bind]
 				if o, ok := blocked[n.Budget]; !ok || n.Cost < o.cost {
-					blocked[n.Budget] = block{n.Cost, w.class.due, res.Wait}
+					blocked[n.Budget] = block{n.Cost, w.class.due, res.Wait.At}
 				}
 			}
 			if w.told && !w.by.IsZero() && w.class.due.After(w.by) {
@@ -295,7 +295,7 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 type block struct {
 	cost  int64
 	until time.Time
-	wait  store.Wait
+	at    store.Instant // the same
 }
 
 // block spares those the question who need what has just been refused to others.
@@ -308,8 +308,7 @@ func (l *Line) block(blocked map[string]block) {
 		for i, n := range w.ask.Needs {
 			if b, ok := blocked[n.Budget]; ok && n.Cost >= b.cost && c.due.Before(b.until) {
 				c.due = b.until
-				w.due, w.wait = b.wait.At, b.wait
-				w.wait.Bind = i
+				w.due, w.bind = b.at, line.Refusal{Reason: line.ByLimit, Need: i}
 			}
 		}
 	}
@@ -389,11 +388,11 @@ func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 		}
 		r := refusalOf(w.ask, &op.Asks[i], waits[i])
 		l.bySlot(r, w.ask, s)
-		at := now.Add(r.For)
+		at := now.Add(r.RetryAfter)
 		switch {
-		case r.For == store.Never:
+		case r.RetryAfter == line.Never:
 			l.refuse(w, r)
-		case r.For == 0 && !r.Slot && !l.isHalted(w.ask): // it starts with the next batch
+		case r.RetryAfter == 0 && r.Reason != line.ByInFlight && !l.isHalted(w.ask): // it starts with the next batch
 			if w.class.due = (time.Time{}); w.full {
 				w.full = false
 				l.fresh = append(l.fresh, w)
@@ -410,13 +409,13 @@ func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 				return o.inLine() && (waits[i].For > time.Millisecond || waits[i].AtLeast || l.blocked(o.ask, s))
 			})
 			if !ok {
-				r.LineFull = true
+				r.Reason = line.ByLineFull
 				l.refuse(w, r)
 				continue
 			}
 			other := refusalOf(b.forecast[j].ask, &op.Asks[j], waits[j])
 			l.bySlot(other, b.forecast[j].ask, s)
-			other.LineFull = true
+			other.Reason = line.ByLineFull
 			l.refuse(b.forecast[j], other)
 			waiting.Remove(b.forecast[j].member)
 			w.member = waiting.Add(w.ask.Key, i)
@@ -483,13 +482,14 @@ func (l *Line) expire(w *waiter) {
 
 // atLeast is the refusal of one whose wait has ended before anybody could say how
 // long it would be.
-func (l *Line) atLeast(w *waiter, s *Setting, now time.Time) *Refusal {
-	r := &Refusal{Wait: store.Wait{For: max(0, w.class.due.Sub(now)), AtLeast: true, Bind: -1}, Deadline: w.byDeadline}
-	if w.class.due.IsZero() {
-		r.For = 0
-	}
+func (l *Line) atLeast(w *waiter, s *Setting, now time.Time) *line.Refusal {
+	r := &line.Refusal{Reason: line.ByLimit, Need: -1}
 	if first := w.class.queue.Front().Value.(*waiter); first.due != 0 {
-		r.Bind, r.Pause, r.Learned, r.Name = first.wait.Bind, first.wait.Pause, first.wait.Learned, first.wait.Name
+		*r = first.bind
+	}
+	r.AtLeast, r.Deadline = true, w.byDeadline
+	if r.RetryAfter = 0; !w.class.due.IsZero() {
+		r.RetryAfter = max(0, w.class.due.Sub(now))
 	}
 	l.bySlot(r, w.ask, s)
 	return r
@@ -497,37 +497,46 @@ func (l *Line) atLeast(w *waiter, s *Setting, now time.Time) *Refusal {
 
 // bySlot adds to a refusal what a cap on those in flight makes of it, and what holds
 // the line: nobody knows until when.
-func (l *Line) bySlot(r *Refusal, a *Ask, s *Setting) {
+func (l *Line) bySlot(r *line.Refusal, a *Ask, s *Setting) {
 	if l.isHalted(a) {
 		r.AtLeast = true
-		r.Pause = r.Pause || r.For == 0
+		if r.RetryAfter == 0 {
+			r.Reason = line.ByPause
+		}
 	}
-	if r.For == store.Never || a.Gate.Free() && (!l.slots(s) || a.NoSlot) {
+	if r.RetryAfter == line.Never || a.Gate.Free() && (!l.slots(s) || a.NoSlot) {
 		return
 	}
 	full := l.blocked(a, s)
-	r.Slot = full && r.For == 0
-	r.AtLeast = r.AtLeast || full || r.For > 0
+	if full && r.RetryAfter == 0 && r.Reason == line.ByLimit {
+		r.Reason = line.ByInFlight
+	}
+	r.AtLeast = r.AtLeast || full || r.RetryAfter > 0
 }
 
 // refuse tells w that it cannot start in time.
-func (l *Line) refuse(w *waiter, r *Refusal) {
+func (l *Line) refuse(w *waiter, r *line.Refusal) {
 	l.remove(w)
 	w.refusal = r
 	w.ready <- struct{}{}
 }
 
-// refusalOf returns what a wait comes to, with Bind as an index of the ask's needs.
-func refusalOf(a *Ask, op *store.Op, wait store.Wait) *Refusal {
-	r := &Refusal{Wait: wait}
-	if wait.Bind < 0 {
-		return r
+// refusalOf returns what a wait of the question op comes to as a refusal of a: its Need
+// is an index of a's needs, of which op leaves out those without a limit.
+func refusalOf(a *Ask, op *store.Op, wait store.Wait) *line.Refusal {
+	r := &line.Refusal{Reason: line.ByLimit, RetryAfter: wait.For, AtLeast: wait.AtLeast, Need: -1}
+	if wait.Bind >= 0 {
+		n := op.Needs[wait.Bind]
+		r.Need = slices.IndexFunc(a.Needs, func(m Need) bool { return m.Budget == n.Budget })
+		if wait.For == store.Never {
+			r.Reason = neverBy(n.Limit)
+			return r
+		}
+	} else if wait.Learned {
+		r.Announced, r.Name = true, wait.Name
 	}
-	n := op.Needs[wait.Bind]
-	r.Bind = slices.IndexFunc(a.Needs, func(m Need) bool { return m.Budget == n.Budget })
-	if wait.For == store.Never {
-		r.Disabled = n.Limit.N == 0
-		r.Impossible = !r.Disabled
+	if wait.Pause {
+		r.Reason = line.ByPause
 	}
 	return r
 }

@@ -129,7 +129,7 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 					}
 					return
 				case refused != nil:
-					if refused.For == 0 && !refused.AtLeast {
+					if refused.RetryAfter == 0 && !refused.AtLeast {
 						t.Errorf("refused what could start now: %+v", refused)
 					}
 					return

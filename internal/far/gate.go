@@ -14,7 +14,7 @@ import (
 // let through only when it starts.
 
 // gated returns the refusal of a gate.
-func (l *Line) gated(r *line.Refusal, g *line.Gate) *Refusal {
+func (l *Line) gated(r *line.Refusal, g *line.Gate) *line.Refusal {
 	if r == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (l *Line) gated(r *line.Refusal, g *line.Gate) *Refusal {
 			}
 		}
 	}
-	return &Refusal{Gate: r}
+	return r
 }
 
 // blocked reports whether somebody who is due would still wait for one in flight.

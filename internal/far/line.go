@@ -44,7 +44,6 @@ type Ask struct {
 	Gate *line.Gate
 
 	Journal *line.Journal // what held it up, for those who ask; nil: nobody does
-	Last    store.Wait    // what the store has last told it: after Enter, for the Journal
 }
 
 // A Grant is a start: the caller now sends, or gives back. Exactly one of Sent
@@ -65,15 +64,6 @@ type Grant struct {
 	mu     sync.Mutex // guards renew and over
 	over   bool
 	w      *waiter
-}
-
-// A Refusal is why a request cannot start in time.
-type Refusal struct {
-	store.Wait                // Bind is of the needs asked for
-	Disabled, Impossible bool // the limit, or the cost, never fits
-	Slot                 bool // nothing but a slot is missing
-	LineFull, Deadline   bool
-	Gate                 *line.Refusal // it is the gate's; nothing else is set
 }
 
 // A Line is the line of one group. Any goroutine may use it.
@@ -148,7 +138,7 @@ type waiter struct {
 	by         time.Time // the last instant at which it may start; zero: none
 	byDeadline bool
 	due        store.Instant     // what the store told last
-	wait       store.Wait        // the same
+	bind       line.Refusal      // why the store has not let it start; meaningless while due is zero
 	told       bool              // counted in joined
 	member     *line.Member[int] // while decide looks who makes way
 	full       bool              // there is no place for it to wait
@@ -157,7 +147,7 @@ type waiter struct {
 	left       bool              // its context has ended meanwhile
 	timer      *time.Timer
 	grant      *Grant
-	refusal    *Refusal
+	refusal    *line.Refusal
 	err        error
 	ready      chan struct{}
 }
@@ -169,7 +159,7 @@ func (l *Line) slots(s *Setting) bool { return s.InFlight > 0 }
 // is over, ErrAway, or the *store.RowError of a row that it needs. Those due at one instant return one after another, each
 // when the one before it is Sent. It returns line.ErrRetired where the gate has been
 // forgotten.
-func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
+func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -219,7 +209,7 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *Refusal, error) {
 }
 
 // await waits until w, who is in line or has started, may go on.
-func (l *Line) await(ctx context.Context, w *waiter) (*Grant, *Refusal, error) {
+func (l *Line) await(ctx context.Context, w *waiter) (*Grant, *line.Refusal, error) {
 	select {
 	case <-w.ready:
 		if w.err != nil {
@@ -235,7 +225,7 @@ func (l *Line) await(ctx context.Context, w *waiter) (*Grant, *Refusal, error) {
 }
 
 // never returns the refusal of what no limit will ever admit; nil where they may.
-func never(a *Ask, s *Setting) *Refusal {
+func never(a *Ask, s *Setting) *line.Refusal {
 	for i, n := range a.Needs {
 		limit, ok := s.Limits(n.Place)
 		most := limit.N
@@ -246,10 +236,18 @@ func never(a *Ask, s *Setting) *Refusal {
 			most = n.Cost // it takes as many intervals
 		}
 		if ok && n.Cost > most {
-			return &Refusal{Wait: store.Wait{For: store.Never, Bind: i}, Disabled: limit.N == 0, Impossible: limit.N > 0}
+			return &line.Refusal{Reason: neverBy(limit), RetryAfter: line.Never, Need: i}
 		}
 	}
 	return nil
+}
+
+// neverBy returns why a limit never admits a cost.
+func neverBy(l limiter.Limit) line.Reason {
+	if l.N == 0 {
+		return line.ByDisabled
+	}
+	return line.ByImpossible
 }
 
 // bound finds the last instant at which w may start. A wait budget includes its
@@ -381,7 +379,7 @@ func (l *Line) detach(w *waiter) {
 	} else if next := c.queue.Front().Value.(*waiter); first && !slices.Equal(next.ask.Needs, w.ask.Needs) {
 		c.due = time.Time{}
 	} else if first {
-		next.due, next.wait = w.due, w.wait
+		next.due, next.bind = w.due, w.bind
 	}
 }
 
@@ -573,7 +571,7 @@ func (l *Line) tell(ctx context.Context, e *errand) (store.Result, error) {
 
 // Delay returns when a request that arrives now would start; nil is now. It takes
 // nothing.
-func (l *Line) Delay(a *Ask) (*Refusal, error) {
+func (l *Line) Delay(a *Ask) (*line.Refusal, error) {
 	var set Setting
 	var asks []store.Op
 	res, err := l.run1(&errand{build: func(s *Setting) store.Op {
@@ -595,7 +593,7 @@ func (l *Line) Delay(a *Ask) (*Refusal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bySlot(r, a, &set)
-	if r.For == 0 && !r.AtLeast {
+	if r.RetryAfter == 0 && !r.AtLeast {
 		return nil, nil
 	}
 	return r, nil

@@ -161,7 +161,7 @@ func (l *Line) giveWay(w *waiter, now law.Time) {
 		l.mix() // it can stand anywhere in the line
 	}
 	r := foresight{w.at, w.atLeast, w.bind}.refusal(w.needs, now, false)
-	r.LineFull = true
+	r.Reason = ByLineFull
 	at := w.at
 	l.unplan(w)
 	l.quit(w)

@@ -216,7 +216,7 @@ func (l *Line) joinPlanned(a *Ask, gate *Gate, now, by law.Time, byDeadline bool
 		w := l.crowdOut(a.Key, now)
 		if w == nil {
 			r := p.refusal(a.Needs, now, false)
-			r.LineFull = true
+			r.Reason = ByLineFull
 			return nil, r
 		}
 		l.giveWay(w, now)

@@ -207,7 +207,7 @@ func (l *Line) shut(g *Gate, now law.Time) *Refusal {
 // room, it is kept for those in line, the first of whom has not started yet: the
 // time is that until the end of its lease, as if it had.
 func (l *Line) refusalOf(g *Gate, now law.Time) *Refusal {
-	r := &Refusal{Open: true, Cause: g.Cause(), RetryAfter: g.Delay(l.time(now)), Need: -1}
+	r := &Refusal{Reason: ByBreaker, Cause: g.Cause(), RetryAfter: g.Delay(l.time(now)), Need: -1}
 	if r.RetryAfter > 0 || g.waiting == 0 {
 		return r
 	}

@@ -200,23 +200,3 @@ func (b *Budget) remaining(now law.Time) int64 {
 	}
 	return left
 }
-
-// explain says what r.B is, where it is what an answer has brought.
-func (r *Refusal) explain(needs []Need) {
-	switch st := r.B.state.(type) {
-	case *law.Pace:
-		r.Pause = true
-	case *law.Cap:
-		for i := range needs {
-			for _, h := range needs[i].B.heard {
-				if h.b == r.B {
-					r.B = needs[i].B
-					return
-				}
-			}
-		}
-		if r.Learned = "learned"; st.Name != "" {
-			r.Learned += " " + st.Name
-		}
-	}
-}

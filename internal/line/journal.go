@@ -20,12 +20,9 @@ type Journal struct {
 	Gate    bool          // it is the gate
 	Pauses  []Span        // while those that concern it held
 
-	// B is the budget that it waited for at the head, nil for none; Restart says
-	// that it was the pace after a pause, Learned that it is what a server has
-	// announced, and its name.
-	B       *Budget
-	Restart bool
-	Learned string
+	// Bind is what it waited for at the head, as a Refusal would say; its Reason is zero
+	// where that is not known.
+	Bind Refusal
 
 	line *Line
 }
@@ -136,7 +133,6 @@ func (j *Journal) bound(w *waiter) {
 	if j == nil || w.bind < 0 || w.bind >= len(w.needs) {
 		return
 	}
-	r := Refusal{B: w.needs[w.bind].B}
-	r.explain(w.needs)
-	j.B, j.Restart, j.Learned = r.B, r.Pause, r.Learned
+	j.Bind = Refusal{Need: -1}
+	j.Bind.explain(w.needs, w.bind)
 }

@@ -70,7 +70,7 @@ func (w *tower) arrive(needs []Need, noSlot bool, gate *Gate, wait law.Time) {
 			f.end, f.grant, f.at = "started", g, int64(g.At)
 			w.l.Sent(&g)
 		}
-		if err == nil && refusal != nil && !refusal.Open && int64(w.l.Now()) != now && int64(w.l.Now()) != f.by {
+		if err == nil && refusal != nil && refusal.Reason != ByBreaker && int64(w.l.Now()) != now && int64(w.l.Now()) != f.by {
 			f.end = fmt.Sprintf("refused at %d, neither at once nor at the end of its wait", w.l.Now())
 		}
 	}()

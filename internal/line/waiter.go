@@ -9,47 +9,6 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
-// A Refusal is why a request cannot start in time.
-type Refusal struct {
-	RetryAfter time.Duration // from now; Never if it cannot start at all
-	AtLeast    bool          // RetryAfter is a lower bound
-	Need       int           // which need holds it up the longest; -1: a slot
-	B          *Budget       // that need's budget; nil for a slot
-	Impossible bool          // the cost is more than the budget can ever admit
-	Disabled   bool          // the budget's limit is zero
-	Pause      bool          // it is a pause
-	Learned    string        // the name of the learned limit, with "learned" before it
-	LineFull   bool          // it could have waited, but the line is full
-	Open       bool          // its gate is not closed, and has no room
-	Cause      error         // what opened the gate
-	Deadline   bool          // the context's deadline is too short
-}
-
-// foresight is when a request could start.
-type foresight struct {
-	at      law.Time
-	atLeast bool
-	bind    int // the need that decides; -1: a slot
-}
-
-// now reports whether it is certain to start at the instant now.
-func (p foresight) now(now law.Time) bool { return p.at <= now && !p.atLeast }
-
-func (p foresight) refusal(needs []Need, now law.Time, deadline bool) *Refusal {
-	r := &Refusal{RetryAfter: Never, Need: p.bind}
-	if p.bind >= 0 {
-		r.B = needs[p.bind].B
-		r.explain(needs)
-	}
-	if p.at == law.Never {
-		r.Disabled = r.B != nil && law.Max(r.B.state) == 0
-		r.Impossible = r.B != nil && !r.Disabled && needs[p.bind].Cost > law.Max(r.B.state)
-		return r
-	}
-	r.RetryAfter, r.AtLeast, r.Deadline = time.Duration(max(0, p.at-now)), p.atLeast, deadline
-	return r
-}
-
 type state uint8
 
 const (
