@@ -16,7 +16,7 @@ import (
 // away or back, which of its rows could not be read, and that its clock was set back.
 func (t *Transport) tellNews(ctx context.Context) {
 	var list []Event
-	for _, n := range t.store.client.News() {
+	for _, n := range t.store.client.Notices() {
 		e := Event{Kind: EventStoreDown, Err: n.Err}
 		switch {
 		case n.Row != nil:
@@ -95,7 +95,7 @@ func (s *farStore) why(err error) error {
 	if row, ok := err.(*store.RowError); ok {
 		return row
 	}
-	if err := s.client.Why(); err != nil {
+	if err := s.client.Down(); err != nil {
 		return err
 	}
 	return errAway // it is back by now, but this request knows its way

@@ -237,7 +237,7 @@ func (t *Transport) SetPolicies(policies []Policy) error {
 		t.table.sweep()
 	}
 	if t.store != nil {
-		t.store.client.Changed(
+		t.store.client.Reconfigure(
 			func(owner any) bool { return owner.(*sites).current.Load() == nil },
 			func(owner any, budget string) bool { return owner.(*sites).current.Load().stores(budget) })
 	}

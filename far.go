@@ -9,25 +9,25 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/awake"
-	"github.com/headway-go/headway/internal/far"
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/storeline"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 	"github.com/headway-go/headway/store"
 )
 
 // errAway says that the store decides nothing; see Policy.Store.Down.
-var errAway = far.ErrAway
+var errAway = storeline.ErrDown
 
 // A farStore is a Transport's store.
-type farStore struct{ client far.Client }
+type farStore struct{ client storeline.Client }
 
 // A farVisit is what a visit knows of its way through a store.
 type farVisit struct {
-	line  *far.Line
-	ask   far.Ask
-	grant *far.Grant
+	line  *storeline.Line
+	ask   storeline.Ask
+	grant *storeline.Grant
 }
 
 // groupOf is what the store keeps together: a policy at a host, or at all of its
@@ -76,22 +76,22 @@ func (v *visit) openFar(ctx context.Context) {
 	if v.policy.Breaker != nil {
 		v.locate(ctx)
 		if v.gate != nil {
-			f.ask.Near, f.ask.Gate = &v.site.line, &v.gate.line
+			f.ask.Local, f.ask.Gate = &v.site.line, &v.gate.line
 		}
 	}
-	f.ask.Key = v.identity
+	f.ask.Identity = v.identity
 	f.ask.Exact = v.settles(CallFrom(ctx))
 	claims := v.claims.all()
 	for i := range claims {
 		if c := &claims[i]; c.cost > 0 {
-			f.ask.Needs = append(f.ask.Needs, far.Need{Budget: v.budgetName(c.rule, c.key), Place: c.rule.place, Cost: c.cost})
+			f.ask.Needs = append(f.ask.Needs, storeline.Need{Budget: v.budgetName(c.rule, c.key), Place: c.rule.place, Cost: c.cost})
 		}
 	}
 	if v.policy.listens {
 		if ear := v.ear(); ear != hostEar {
-			f.ask.Ears = append(f.ask.Ears, ear)
+			f.ask.Audiences = append(f.ask.Audiences, ear)
 		}
-		f.ask.Ears = append(f.ask.Ears, hostEar)
+		f.ask.Audiences = append(f.ask.Audiences, hostEar)
 	}
 	f.line.Remember(&f.ask)
 }
@@ -99,22 +99,22 @@ func (v *visit) openFar(ctx context.Context) {
 // endFar ends what openFar has begun.
 func (v *visit) endFar() {
 	if v.far != nil {
-		v.far.line.Done()
+		v.far.line.Unuse()
 		v.far = nil
 	}
 }
 
 // farSetting is what the policy in force says of a line.
-func (ss *sites) farSetting() far.Setting {
+func (ss *sites) farSetting() storeline.Setting {
 	p := ss.current.Load()
-	s := far.Setting{Limits: func(place int) (limiter.Limit, bool) {
+	s := storeline.Setting{Limits: func(place int) (limiter.Limit, bool) {
 		if p == nil || p.stored[place] == nil {
 			return limiter.Limit{}, false
 		}
 		return limitOf(*p.stored[place]), true
 	}}
 	if p != nil {
-		s.Waiting, s.InFlight, s.Lease = p.maxWaiting(), p.MaxInFlight, p.Store.Batch
+		s.Waiting, s.InFlight, s.Batch = p.maxWaiting(), p.MaxInFlight, p.Store.Batch
 	}
 	return s
 }
@@ -214,7 +214,7 @@ func (v *visit) bound() context.Context {
 func (v *visit) hasAnswer() time.Duration {
 	switch {
 	case v.far != nil:
-		return time.Duration(v.far.line.Answered(v.bound(), v.far.grant))
+		return time.Duration(v.far.line.Responded(v.bound(), v.far.grant))
 	case line.Strict(v.needs.all()):
 		return v.site.line.Answered(v.needs.all())
 	}
@@ -224,7 +224,7 @@ func (v *visit) hasAnswer() time.Duration {
 // landed tells the line that what the answer says has been heard.
 func (v *visit) landed() {
 	if v.far != nil {
-		v.far.line.Landed(v.far.grant)
+		v.far.line.Done(v.far.grant)
 		return
 	}
 	v.site.line.Landed(&v.grant, v.needs.all())
@@ -251,7 +251,7 @@ func (s *farStore) recheck(g *gate) {
 	}
 	for _, l := range lines {
 		l.Recheck(&g.site.line, &g.line)
-		l.Done()
+		l.Unuse()
 	}
 }
 
@@ -264,7 +264,7 @@ func (v *visit) remaining(c *claim) int64 {
 	name := v.budgetName(c.rule, c.key)
 	for i, n := range v.far.ask.Needs {
 		if n.Budget == name {
-			return v.far.grant.Left[i]
+			return v.far.grant.Remaining[i]
 		}
 	}
 	return math.MaxInt64 // it took nothing
@@ -276,8 +276,8 @@ func (v *visit) succeeded() {
 		v.site.line.Succeeded(v.who, v.grant.At)
 		return
 	}
-	v.far.line.Tell(v.bound(), store.Op{
-		Kind: store.OpSuccess, Group: v.policy.groupOf(v.name), Ears: v.far.ask.Ears, Taken: int64(v.grant.At),
+	v.far.line.Do(v.bound(), store.Op{
+		Kind: store.OpSuccess, Group: v.policy.groupOf(v.name), Ears: v.far.ask.Audiences, Taken: int64(v.grant.At),
 	}, false, false) // where the store is away the pauses grow on
 }
 
@@ -323,7 +323,7 @@ func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 	if v.policy.open && op.Ear == hostEar && op.Only == "" {
 		op.Pause.Found = max(1, v.far.line.Found(op.Pause.Started))
 	}
-	res, err := v.far.line.Tell(v.bound(), op, false, true)
+	res, err := v.far.line.Do(v.bound(), op, false, true)
 	if e.Pause = res.Paused; err == nil && e.Pause > 0 {
 		v.far.line.Paused(op.Ear, op.Only, line.Span{To: e.Pause, Source: p.Source, Status: p.Status})
 	}
@@ -349,8 +349,8 @@ func (v *visit) learnFar(ctx context.Context, key line.LearnedKey, dialect strin
 		op.Ear, e.KeyDigest = v.ear(), v.label()
 		where = op.Ear
 	}
-	op.Learn.InFlight = v.far.line.Flying(where, v.far.grant)
-	if _, err := v.far.line.Tell(v.bound(), op, false, true); err == nil && v.t.observer != nil {
+	op.Learn.InFlight = v.far.line.InFlight(where, v.far.grant)
+	if _, err := v.far.line.Do(v.bound(), op, false, true); err == nil && v.t.observer != nil {
 		if e.Rule == "" {
 			e.Rule = learnedName(key.Name)
 		}
@@ -380,7 +380,7 @@ func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err
 	defer v.endFar()
 	v.openFar(ctx)
 	v.far.ask.NoSlot = noSlot
-	r, err := v.far.line.Delay(&v.far.ask)
+	r, err := v.far.line.Delay(context.Background(), &v.far.ask)
 	if err != nil {
 		v.goNear(err)
 		return 0, err
@@ -403,12 +403,12 @@ func (s *farStore) do(v *visit, kind store.OpKind, c *claim, n int64, taken time
 		return store.Result{Remaining: []int64{law.Unlimited}}, nil
 	}
 	l := s.client.Line(ss, group, ss.farSetting)
-	defer l.Done()
-	l.Remember(&far.Ask{Needs: []far.Need{{Budget: v.budgetName(c.rule, c.key)}}})
+	defer l.Unuse()
+	l.Remember(&storeline.Ask{Needs: []storeline.Need{{Budget: v.budgetName(c.rule, c.key)}}})
 	need := store.Need{Budget: v.budgetName(c.rule, c.key), Limit: limit, Cost: n, Taken: int64(taken)}
 	frees := kind == store.OpGive || kind == store.OpSpend && n < 0
 	uses := kind == store.OpSpend && n > 0
-	return l.Do(store.Op{Kind: kind, Group: group, Needs: []store.Need{need}}, frees, uses)
+	return l.Do(context.Background(), store.Op{Kind: kind, Group: group, Needs: []store.Need{need}}, frees, uses)
 }
 
 // statuses returns what is known of the hosts of policies without asking the store.
@@ -424,8 +424,8 @@ func (s *farStore) statuses(policies map[*sites]*policy, near map[*site]*sight) 
 			sights[host{n.sites, n.host}] = n
 		}
 	}
-	seen := map[*far.Line]bool{}
-	s.client.Each(func(l *far.Line) {
+	seen := map[*storeline.Line]bool{}
+	s.client.Each(func(l *storeline.Line) {
 		ss := l.Owner().(*sites)
 		p := policies[ss]
 		if p == nil || seen[l] {
@@ -441,7 +441,7 @@ func (s *farStore) statuses(policies map[*sites]*policy, near map[*site]*sight) 
 	return list
 }
 
-func farStatus(p *policy, l *far.Line) HostStatus {
+func farStatus(p *policy, l *storeline.Line) HostStatus {
 	_, escaped, _ := strings.Cut(l.Group(), "/")
 	name, err := url.PathUnescape(escaped)
 	if err != nil {
@@ -460,16 +460,16 @@ func farStatus(p *policy, l *far.Line) HostStatus {
 	for from, more := 0, true; more; {
 		all, next := l.Known(from)
 		for _, k := range all {
-			found = append(found, k.Heard...)
+			found = append(found, k.Announcements...)
 			stored, digest, _ := strings.Cut(k.Name, "/")
 			r := rules[stored]
-			if k.Ear || r == nil || !k.Said && len(k.Heard) == 0 {
+			if k.IsAudience || r == nil || !k.Reported && len(k.Announcements) == 0 {
 				continue
 			}
 			budgets[k.Name] = new(line.Budget)
-			if k.Said {
+			if k.Reported {
 				places[budgets[k.Name]] = len(h.Rules)
-				h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(r.spec), Remaining: k.Left, Age: k.Age})
+				h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(r.spec), Remaining: k.Remaining, Age: k.Age})
 			}
 		}
 		from, more = next, next > 0

@@ -128,7 +128,7 @@ func (t *Transport) Snapshot() []HostStatus {
 	}
 	var list []HostStatus
 	all := t.table.look(policies)
-	if t.store != nil && t.store.client.Why() == nil {
+	if t.store != nil && t.store.client.Down() == nil {
 		list = t.store.statuses(policies, all)
 	} else {
 		for _, s := range all {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/attempt"
-	"github.com/headway-go/headway/internal/far"
+	"github.com/headway-go/headway/internal/storeline"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
 )
@@ -83,7 +83,7 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 	}
 	t.config.Store(compile(cfg.Policies, nil, cfg.Store != nil))
 	if cfg.Store != nil {
-		t.store = &farStore{far.Client{Store: cfg.Store, Max: t.table.max}}
+		t.store = &farStore{storeline.Client{Store: cfg.Store, Max: t.table.max}}
 	}
 	if w, ok := t.observer.(TransportObserver); ok {
 		w.Watch(t)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Those whose budgets are in a store wait in a line of their own; see package far.
+// Those whose budgets are in a store wait in a line of their own; see package storeline.
 // The gate that they must pass is before this line, which keeps count of them.
 // They stand before it until they have passed, or leave.
 

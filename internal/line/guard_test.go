@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Two breakers open at once while those before them stand in lines of package far:
+// Two breakers open at once while those before them stand in lines of package storeline:
 // nothing that empty lines share is written to. The race detector sees it.
 func TestEmptyLinesShareWhatNobodyWritesTo(t *testing.T) {
 	var both sync.WaitGroup

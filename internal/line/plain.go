@@ -312,7 +312,7 @@ func (l *Line) planAll(now law.Time, strict bool) {
 
 // dropPlan forgets all planned starts of a plain line; the first is looked at
 // anew, the others when somebody asks. The queue may be idle: a gate changes also
-// while those before it stand in a line of package far.
+// while those before it stand in a line of package storeline.
 func (l *Line) dropPlan() {
 	if l.queue == &idle {
 		return

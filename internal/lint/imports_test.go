@@ -39,18 +39,18 @@ var rules = map[string]rule{
 	// It counts on its own, so that tests do not check the laws by themselves.
 	"headwaytest": {ours: []string{".", "limiter", "store"}},
 	// It sits outside of the root, which shares internal/attempt and internal/fault with it.
-	"retry":             {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/awake", "internal/fault", "internal/hostname", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
-	"internal/attempt":  {ours: []string{"retryafter"}},
-	"internal/fault":    {},
-	"internal/merge":    {},
-	"internal/show":     {},
-	"internal/peek":     {},
-	"internal/hostname": {others: true, only: "golang.org/x/net/idna"},
-	"internal/match":    {},
-	"internal/respbody": {},
-	"internal/far":      {ours: []string{"limiter", "store", "internal/awake", "internal/line", "internal/show"}},
-	"store":             {ours: []string{"limiter", "internal/law"}, tests: []string{"headwaytest"}},
-	"store/sqlite":      {ours: []string{".", "limiter", "store"}, others: true, tests: []string{"headwaytest"}},
+	"retry":              {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/awake", "internal/fault", "internal/hostname", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
+	"internal/attempt":   {ours: []string{"retryafter"}},
+	"internal/fault":     {},
+	"internal/merge":     {},
+	"internal/show":      {},
+	"internal/peek":      {},
+	"internal/hostname":  {others: true, only: "golang.org/x/net/idna"},
+	"internal/match":     {},
+	"internal/respbody":  {},
+	"internal/storeline": {ours: []string{"limiter", "store", "internal/awake", "internal/line", "internal/show"}},
+	"store":              {ours: []string{"limiter", "internal/law"}, tests: []string{"headwaytest"}},
+	"store/sqlite":       {ours: []string{".", "limiter", "store"}, others: true, tests: []string{"headwaytest"}},
 }
 
 // allows reports whether the rule lets a package import another. A test may

@@ -1,4 +1,4 @@
-package far
+package storeline
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ func (l *Line) kick() {
 // run asks the store until nothing is due.
 func (l *Line) run() {
 	l.hold()
-	defer l.Done()
+	defer l.Unuse()
 	for {
 		set := l.setting()
 		l.mu.Lock()
@@ -45,7 +45,7 @@ func (l *Line) run() {
 		l.batch++
 		number := l.batch
 		l.mu.Unlock()
-		err := l.client.Away()
+		err := l.client.available()
 		var results []store.Result
 		if err == nil {
 			// A store that does not heed its context is left behind.
@@ -153,7 +153,7 @@ func (l *Line) collectTakes(b *batch, s *Setting) {
 		asked[w.class] = true
 		b.ops = append(b.ops, l.op(w, s))
 	}
-	l.askForMore(b, s)
+	l.reserveMore(b, s)
 	l.overdue = slices.DeleteFunc(l.overdue, func(w *waiter) bool {
 		if w.inLine() && !asked[w.class] {
 			l.refuse(w, l.atLeast(w, s, b.now))
@@ -167,7 +167,7 @@ func (w *waiter) inLine() bool { return w.grant == nil && w.refusal == nil && w.
 
 // op returns the question of w.
 func (l *Line) op(w *waiter, s *Setting) store.Op {
-	op := store.Op{Kind: store.OpTake, Group: l.group, ID: w.id, Ears: w.ask.Ears, Line: w.class.line, Due: w.due}
+	op := store.Op{Kind: store.OpTake, Group: l.group, ID: w.id, Ears: w.ask.Audiences, Line: w.class.line, Due: w.due}
 	for _, n := range w.ask.Needs {
 		if limit, ok := s.Limits(n.Place); ok {
 			op.Needs = append(op.Needs, store.Need{Budget: n.Budget, Limit: limit, Cost: n.Cost})
@@ -187,13 +187,13 @@ func (l *Line) asks(s *Setting) (asks []store.Op) {
 // fail sends everybody away, in order of arrival.
 func (l *Line) fail(b batch, err error) {
 	for _, e := range append(b.errands, l.errands...) {
-		e.finish(store.Result{}, fmt.Errorf("%w: %w", ErrAway, err))
+		e.finish(store.Result{}, fmt.Errorf("%w: %w", ErrDown, err))
 	}
 	l.errands, l.overdue, l.check = nil, nil, false
 	for e := l.order.Front(); e != nil; {
 		w := e.Value.(*waiter)
 		e = e.Next()
-		l.dismiss(w, ErrAway)
+		l.dismiss(w, ErrDown)
 	}
 }
 
@@ -207,7 +207,7 @@ func (l *Line) dismiss(w *waiter, err error) {
 
 func (e *errand) finish(res store.Result, err error) {
 	e.res, e.err = res, err
-	if errors.Is(err, ErrAway) && e.failed != nil {
+	if errors.Is(err, ErrDown) && e.failed != nil {
 		e.failed()
 	}
 	if e.done != nil {
@@ -235,7 +235,7 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 		switch {
 		case res.OK:
 			op := &b.ops[len(b.errands)+i]
-			l.keepAside(w, op, res, b.now)
+			l.keepReserved(w, op, res, b.now)
 			l.start(w, op, res, s, now)
 		case w.left:
 			l.remove(w)
@@ -249,7 +249,7 @@ func (l *Line) apply(b batch, results []store.Result, s *Setting) {
 		default:
 			refused[w.class] = true
 			if res.Pause {
-				l.giveAsides()
+				l.returnAllReserved()
 			}
 			w.due, w.bind = res.Wait.At, *refusalOf(w.ask, &b.ops[len(b.errands)+i], res.Wait)
 			w.class.due = now.Add(res.For)
@@ -319,7 +319,7 @@ func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now
 	w.class.due = time.Time{}
 	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, ask: w.ask, w: w}
 	if a := w.ask; a.Gate != nil && !w.left {
-		if ok, r := a.Near.Pass(a.Gate, &g.Pass); !ok { // it has changed while the store was asked
+		if ok, r := a.Local.Pass(a.Gate, &g.Pass); !ok { // it has changed while the store was asked
 			l.giveBack(g)
 			if r != nil {
 				l.refuse(w, l.gated(r, a.Gate))
@@ -337,9 +337,9 @@ func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now
 			left = res.Remaining[i]
 			i++
 		}
-		g.Left = append(g.Left, left)
+		g.Remaining = append(g.Remaining, left)
 	}
-	l.depart(g, s)
+	l.addFlight(g, s)
 	if w.left {
 		l.cancel(g)
 		return
@@ -351,17 +351,17 @@ func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now
 	l.wake(w)
 }
 
-// depart counts g as in flight.
-func (l *Line) depart(g *Grant, s *Setting) {
+// addFlight counts g as in flight.
+func (l *Line) addFlight(g *Grant, s *Setting) {
 	if l.slots(s) && !g.ask.NoSlot {
 		g.Slot = true
 		l.inFlight++
 		l.hold()
 	}
-	if l.inAir == nil {
-		l.inAir = map[*Grant]bool{}
+	if l.flights == nil {
+		l.flights = map[*Grant]bool{}
 	}
-	l.inAir[g] = true
+	l.flights[g] = true
 }
 
 // wake wakes w after those who were woken before it have gone on.
@@ -404,7 +404,7 @@ func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 			if waiting == nil {
 				waiting = newCrowd(b.forecast)
 			}
-			j, ok := waiting.Out(w.ask.Key, func(i int) bool { // what is due within 1 ms stays
+			j, ok := waiting.Out(w.ask.Identity, func(i int) bool { // what is due within 1 ms stays
 				o := b.forecast[i]
 				return o.inLine() && (waits[i].For > time.Millisecond || waits[i].AtLeast || l.blocked(o.ask, s))
 			})
@@ -418,7 +418,7 @@ func (l *Line) decide(b batch, waits []store.Wait, s *Setting, now time.Time) {
 			other.Reason = line.ByLineFull
 			l.refuse(b.forecast[j], other)
 			waiting.Remove(b.forecast[j].member)
-			w.member = waiting.Add(w.ask.Key, i)
+			w.member = waiting.Add(w.ask.Identity, i)
 			l.admitted(w)
 		case w.full:
 			l.admitted(w)
@@ -451,7 +451,7 @@ func newCrowd(all []*waiter) *line.Crowd[int] {
 	c := line.NewCrowd[int]()
 	for i, w := range all {
 		if w.told && w.inLine() {
-			w.member = c.Add(w.ask.Key, i)
+			w.member = c.Add(w.ask.Identity, i)
 		}
 	}
 	return c

@@ -1,4 +1,4 @@
-package far
+package storeline
 
 import (
 	"container/list"
@@ -20,7 +20,7 @@ import (
 type Setting struct {
 	Limits            func(place int) (limiter.Limit, bool) // false: there is none any more
 	Waiting, InFlight int                                   // caps; zero: none
-	Lease             int                                   // how many starts are asked for at once; 0 and 1: one
+	Batch             int                                   // how many starts are asked for at once; 0 and 1: one
 }
 
 // A Need is what a request takes from one budget.
@@ -32,16 +32,16 @@ type Need struct {
 
 // An Ask is what a request needs to start, and how long it may wait for it.
 type Ask struct {
-	Needs   []Need
-	Ears    []string
-	Key     uint64        // whose it is, when the line is full; zero: of those without a key
-	MaxWait time.Duration // the whole wait's budget; negative: none
-	NoSlot  bool          // it takes no in-flight slot
-	Exact   bool          // its cost may be corrected, so that the store must know when it started
+	Needs     []Need
+	Audiences []string
+	Identity  uint64        // whose it is, when the line is full; zero: of those without a key
+	MaxWait   time.Duration // the whole wait's budget; negative: none
+	NoSlot    bool          // it takes no in-flight slot
+	Exact     bool          // its cost may be corrected, so that the store must know when it started
 
-	// Gate is what it must pass, before the line Near; nil is none.
-	Near *line.Line
-	Gate *line.Gate
+	// Gate is what it must pass, before the line Local; nil is none.
+	Local *line.Line
+	Gate  *line.Gate
 
 	Journal *line.Journal // what held it up, for those who ask; nil: nobody does
 }
@@ -49,21 +49,21 @@ type Ask struct {
 // A Grant is a start: the caller now sends, or gives back. Exactly one of Sent
 // and Cancel must follow.
 type Grant struct {
-	At     store.Instant // of the store's clock
-	Waited time.Duration
-	Left   []int64 // under each need, after it; of needs without a limit math.MaxInt64
-	Heeded bool
-	Slot   bool // it holds an in-flight slot until Release
-	Pass   line.Pass
+	At        store.Instant // of the store's clock
+	Waited    time.Duration
+	Remaining []int64 // under each need, after it; of needs without a limit math.MaxInt64
+	Heeded    bool
+	Slot      bool // it holds an in-flight slot until Release
+	Pass      line.Pass
 
-	take   store.Op
-	ask    *Ask
-	aside  *aside // it started with; nil: the store was asked
-	strict bool
-	renew  *time.Timer
-	mu     sync.Mutex // guards renew and over
-	over   bool
-	w      *waiter
+	take     store.Op
+	ask      *Ask
+	reserved *reserved // it started with; nil: the store was asked
+	strict   bool
+	renew    *time.Timer
+	mu       sync.Mutex // guards renew and over
+	over     bool
+	w        *waiter
 }
 
 // A Line is the line of one group. Any goroutine may use it.
@@ -78,7 +78,7 @@ type Line struct {
 	mu       sync.Mutex           // guards following fields
 	running  bool                 // a goroutine is asking
 	batch    uint64               // the number of what it asks
-	inAir    map[*Grant]bool      // granted and not answered
+	flights  map[*Grant]bool      // granted and not answered
 	known    map[string]*known    // budgets and ears, by name; see Known
 	names    []*known             // the same, in order of their first use
 	pauses   map[string]time.Time // the ends that were last reported, by ear and budget
@@ -97,7 +97,7 @@ type Line struct {
 	chain    []*waiter // started, but not sent yet, or sent away; the first has been woken
 	timer    *time.Timer
 	looked   bool // the last batch was a forecast
-	asides   map[string]*aside
+	reserved map[string]*reserved
 	recent   line.Recent  // the successes of requests without a limit
 	relents  time.Time    // when a gate no longer waits for those in flight; zero: none does
 	halted   map[halt]int // how often
@@ -156,7 +156,7 @@ func (l *Line) slots(s *Setting) bool { return s.InFlight > 0 }
 
 // Enter waits until the request may start and takes what it needs, refuses it at
 // once if it cannot start in time, or returns the plain error of a context that
-// is over, ErrAway, or the *store.RowError of a row that it needs. Those due at one instant return one after another, each
+// is over, ErrDown, or the *store.RowError of a row that it needs. Those due at one instant return one after another, each
 // when the one before it is Sent. It returns line.ErrRetired where the gate has been
 // forgotten.
 func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error) {
@@ -164,21 +164,21 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error)
 		return nil, nil, err
 	}
 	if a.Gate != nil && !a.Gate.Closed() { // the first look, before anything is looked up
-		if r, err := a.Near.Look(a.Gate); r != nil || err != nil {
+		if r, err := a.Local.Look(a.Gate); r != nil || err != nil {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			return nil, l.gated(r, a.Gate), err
 		}
 	}
-	if l.client.Away() != nil {
-		return nil, nil, ErrAway
+	if l.client.available() != nil {
+		return nil, nil, ErrDown
 	}
 	set := l.setting()
 	if r := never(a, &set); r != nil {
 		return nil, r, nil
 	}
 	l.mu.Lock()
-	if g := l.startAside(a, &set); g != nil {
+	if g := l.startReserved(a, &set); g != nil {
 		l.mu.Unlock()
 		if g.w != nil {
 			return l.await(ctx, g.w)
@@ -186,7 +186,7 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error)
 		return g, nil, nil
 	}
 	if a.Gate != nil {
-		if r, err := a.Near.Stand(a.Gate); r != nil || err != nil {
+		if r, err := a.Local.Stand(a.Gate); r != nil || err != nil {
 			refusal := l.gated(r, a.Gate)
 			l.mu.Unlock()
 			return nil, refusal, err
@@ -277,7 +277,7 @@ func (l *Line) classKey(a *Ask, s *Setting) string {
 		b.WriteByte('\n')
 		b.WriteString(n.Budget)
 	}
-	for _, e := range a.Ears {
+	for _, e := range a.Audiences {
 		b.WriteString("\n@")
 		b.WriteString(e)
 	}
@@ -290,7 +290,7 @@ func (l *Line) classOf(a *Ask, s *Setting) *class {
 	if c == nil {
 		l.lines++
 		c = &class{key: key, line: l.lines, width: least}
-		if mayLease(a, s) {
+		if mayReserve(a, s) {
 			c.width = 1 // the others start with what it sets aside
 		}
 		l.classes[key] = c
@@ -354,7 +354,7 @@ func (l *Line) leave(w *waiter) {
 func (l *Line) remove(w *waiter) {
 	l.detach(w)
 	if w.ask.Gate != nil {
-		w.ask.Near.Leave(w.ask.Gate)
+		w.ask.Local.Leave(w.ask.Gate)
 	}
 }
 
@@ -389,7 +389,7 @@ func (l *Line) Release() {
 	l.inFlight--
 	l.kick()
 	l.mu.Unlock()
-	l.Done()
+	l.Unuse()
 }
 
 // Sent tells the line that the caller is about to send: whoever started after it
@@ -421,14 +421,14 @@ func (l *Line) Cancel(g *Grant) {
 
 func (l *Line) cancel(g *Grant) {
 	g.end()
-	delete(l.inAir, g)
+	delete(l.flights, g)
 	if a := g.ask; a.Gate != nil {
-		a.Near.GiveBack(&g.Pass)
+		a.Local.GiveBack(&g.Pass)
 	}
 	if g.Slot {
 		g.Slot = false
 		l.inFlight--
-		defer l.Done()
+		defer l.Unuse()
 	}
 	if !l.unuse(g) {
 		l.giveBack(g)
@@ -436,16 +436,16 @@ func (l *Line) cancel(g *Grant) {
 }
 
 func (l *Line) giveBack(g *Grant) {
-	if g.aside != nil {
-		g.At = g.aside.last // as the store was told
+	if g.reserved != nil {
+		g.At = g.reserved.last // as the store was told
 	}
 	l.errands = append(l.errands, &errand{better: true, build: func(*Setting) store.Op { return giveOp(&g.take, g.At) }})
 	l.kick()
 }
 
-// Flying returns how many units of a budget, or requests of an ear, are granted or
+// InFlight returns how many units of a budget, or requests of an ear, are granted or
 // set aside and have not landed, without those of own.
-func (l *Line) Flying(name string, own *Grant) (sum int64) {
+func (l *Line) InFlight(name string, own *Grant) (sum int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	add := func(op *store.Op, starts int64) {
@@ -458,12 +458,12 @@ func (l *Line) Flying(name string, own *Grant) (sum int64) {
 			sum += starts
 		}
 	}
-	for g := range l.inAir {
+	for g := range l.flights {
 		if g != own {
 			add(&g.take, 1)
 		}
 	}
-	for _, s := range l.asides {
+	for _, s := range l.reserved {
 		add(&s.op, s.left)
 	}
 	return sum
@@ -479,28 +479,28 @@ func (g *Grant) end() {
 	}
 }
 
-// Answered tells that a request has its answer, or has ended without one. It
+// Responded tells that a request has its answer, or has ended without one. It
 // returns the instant from which on its strict units count; where ctx ends before the
 // store says it, that of the start.
-func (l *Line) Answered(ctx context.Context, g *Grant) store.Instant {
+func (l *Line) Responded(ctx context.Context, g *Grant) store.Instant {
 	if !g.strict {
 		return g.At
 	}
 	g.strict = false
 	g.end()
 	op := store.Op{Kind: store.OpAnswer, Group: l.group, ID: g.take.ID, Needs: g.take.Needs}
-	res, err := l.tell(ctx, &errand{build: func(*Setting) store.Op { return op }, failed: func() { l.client.miss(op) }})
+	res, err := l.tell(ctx, &errand{build: func(*Setting) store.Op { return op }, failed: func() { l.client.keepUnsent(op) }})
 	if err != nil {
 		return g.At
 	}
 	return res.At
 }
 
-// Landed tells that what the answer says has been heard, or that there is none.
-func (l *Line) Landed(g *Grant) {
+// Done tells that what the answer says has been heard, or that there is none.
+func (l *Line) Done(g *Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.inAir, g)
+	delete(l.flights, g)
 }
 
 // Served tells that a request without a limit, which started then, has succeeded.
@@ -535,26 +535,19 @@ func (l *Line) keep(g *Grant) {
 	})
 }
 
-// Do does an operation of the group, and returns when it is done. better says
-// that those in line may start sooner by it, worse that they may start later.
-func (l *Line) Do(op store.Op, better, worse bool) (store.Result, error) {
-	return l.run1(&errand{build: func(*Setting) store.Op { return op }, better: better, worse: worse})
-}
-
-// Tell is Do for what a response says. It waits no longer than ctx, whose error it
-// returns then; the operation is done all the same.
-func (l *Line) Tell(ctx context.Context, op store.Op, better, worse bool) (store.Result, error) {
+// Do does an operation of the group, and returns when it is done, or with the error of
+// ctx once that is over; the operation is done all the same. better says that those in
+// line may start sooner by it, worse that they may start later.
+func (l *Line) Do(ctx context.Context, op store.Op, better, worse bool) (store.Result, error) {
 	return l.tell(ctx, &errand{build: func(*Setting) store.Op { return op }, better: better, worse: worse})
 }
 
-func (l *Line) run1(e *errand) (store.Result, error) { return l.tell(context.Background(), e) }
-
 func (l *Line) tell(ctx context.Context, e *errand) (store.Result, error) {
-	if l.client.Away() != nil {
+	if l.client.available() != nil {
 		if e.failed != nil {
 			e.failed()
 		}
-		return store.Result{}, ErrAway
+		return store.Result{}, ErrDown
 	}
 	e.done = make(chan struct{})
 	l.mu.Lock()
@@ -571,10 +564,10 @@ func (l *Line) tell(ctx context.Context, e *errand) (store.Result, error) {
 
 // Delay returns when a request that arrives now would start; nil is now. It takes
 // nothing.
-func (l *Line) Delay(a *Ask) (*line.Refusal, error) {
+func (l *Line) Delay(ctx context.Context, a *Ask) (*line.Refusal, error) {
 	var set Setting
 	var asks []store.Op
-	res, err := l.run1(&errand{build: func(s *Setting) store.Op {
+	res, err := l.tell(ctx, &errand{build: func(s *Setting) store.Op {
 		set = *s
 		last := &waiter{ask: a, class: &class{line: math.MaxUint64}}
 		if c := l.classes[l.classKey(a, s)]; c != nil {
@@ -603,7 +596,7 @@ func (l *Line) Delay(a *Ask) (*line.Refusal, error) {
 func (l *Line) Waiting() (waiting, inFlight int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.order.Len(), max(l.inFlight, len(l.inAir))
+	return l.order.Len(), max(l.inFlight, len(l.flights))
 }
 
 // changed makes everybody ask again, under another setting.
@@ -611,7 +604,7 @@ func (l *Line) changed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.again(true, true)
-	l.giveAsides()
+	l.returnAllReserved()
 	l.lowered = true
 	l.kick()
 }

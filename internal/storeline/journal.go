@@ -1,4 +1,4 @@
-package far
+package storeline
 
 import (
 	"maps"
@@ -76,11 +76,11 @@ func (w *waiter) dueSince(now time.Time, gate bool) {
 func (l *Line) Paused(ear, only string, p line.Span) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.giveAsides()
+	l.returnAllReserved()
 	for e := l.order.Front(); e != nil; e = e.Next() {
 		w := e.Value.(*waiter)
 		j := w.journal()
-		if j == nil || !slices.Contains(w.ask.Ears, ear) ||
+		if j == nil || !slices.Contains(w.ask.Audiences, ear) ||
 			only != "" && !slices.ContainsFunc(w.ask.Needs, func(n Need) bool { return n.Budget == only }) {
 			continue
 		}

@@ -1,8 +1,8 @@
-// Package far is the line of those whose budgets are in a store: a queue in this
+// Package storeline is the line of those whose budgets are in a store: a queue in this
 // process, first in, first out among those with the same needs. The first of each
 // kind asks the store, sleeps until the exact time that it tells, and asks again;
 // nothing polls. No lock is held while the store works.
-package far
+package storeline
 
 import (
 	"context"
@@ -29,43 +29,43 @@ type Client struct {
 	// Max bounds how many lines and names are remembered for pages.
 	Max int
 
-	names   atomic.Int64 // of all lines
-	hasNews atomic.Bool  // there may be news
-	hasBad  atomic.Bool  // bad is not empty
+	names      atomic.Int64 // of all lines
+	hasNotices atomic.Bool  // there may be news
+	hasBad     atomic.Bool  // bad is not empty
 
 	mu      sync.Mutex // guards following fields
 	lines   map[lineKey]*Line
 	ring    []*Line // the same, to be looked at in pieces
-	away    error   // why; nil: it is there
-	news    []News
+	down    error   // why; nil: it is there
+	notices []Notice
 	bad     map[rowName]bool // rows that have been reported and have not been read since
 	backAt  time.Time        // when the store's clock was last reported as set back
 	probing bool
 	probeAt time.Time     // no question before
 	backoff time.Duration // from one to the next
 	group   string        // what the question is about: what could not be asked
-	missed  []store.Op    // what the store has to hear when it is back
+	unsent  []store.Op    // what the store has to hear when it is back
 }
 
-// mostMissed bounds missed. What is not in it the store finds out by its leases.
-const mostMissed = 4096
+// mostUnsent bounds unsent. What is not in it the store finds out by its leases.
+const mostUnsent = 4096
 
-// miss keeps an operation for when the store is back.
-func (c *Client) miss(op store.Op) {
+// keepUnsent keeps an operation for when the store is back.
+func (c *Client) keepUnsent(op store.Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.missed = append(c.missed, op)
-	if n := len(c.missed) - mostMissed; n > 0 {
-		c.missed = c.missed[n:]
+	c.unsent = append(c.unsent, op)
+	if n := len(c.unsent) - mostUnsent; n > 0 {
+		c.unsent = c.unsent[n:]
 	}
 }
 
-// missTakes keeps what gives back the flights that ops may have begun: nobody knows
+// unsentTakes keeps what gives back the flights that ops may have begun: nobody knows
 // whether the store has done them.
-func (c *Client) missTakes(ops []store.Op) {
+func (c *Client) unsentTakes(ops []store.Op) {
 	for i := range ops {
 		if op := &ops[i]; op.Kind == store.OpTake && slices.ContainsFunc(op.Needs, func(n store.Need) bool { return n.Limit.Strict }) {
-			c.miss(store.Op{Kind: store.OpGive, Group: op.Group, ID: op.ID, Needs: op.Needs})
+			c.keepUnsent(store.Op{Kind: store.OpGive, Group: op.Group, ID: op.ID, Needs: op.Needs})
 		}
 	}
 }
@@ -76,70 +76,70 @@ const (
 	mostBackoff  = 5 * time.Second
 )
 
-// ErrAway says that the store could not be asked.
-var ErrAway = errors.New("the store is away")
+// ErrDown says that the store could not be asked.
+var ErrDown = errors.New("the store is away")
 
 var errLate = errors.New("the store did not answer in time")
 
-// Away returns why the store is away, nil if it is there.
-func (c *Client) Away() error {
+// available returns why the store is away, nil if it is there.
+func (c *Client) available() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.away != nil && !c.probing && !time.Now().Before(c.probeAt) {
+	if c.down != nil && !c.probing && !time.Now().Before(c.probeAt) {
 		c.probing = true
 		go c.probe()
 	}
-	return c.away
+	return c.down
 }
 
 // probe asks what could not be asked, so that it comes to the same server, and
-// tells what was missed.
+// tells what was unsent.
 func (c *Client) probe() {
 	c.mu.Lock()
-	ops := append([]store.Op{{Kind: store.OpRead, Group: c.group, Ears: []string{"probe"}}}, c.missed...)
-	c.missed = nil
+	ops := append([]store.Op{{Kind: store.OpRead, Group: c.group, Ears: []string{"probe"}}}, c.unsent...)
+	c.unsent = nil
 	c.mu.Unlock()
 	_, err := c.ask(ops)
 	if err != nil {
 		for _, op := range ops[1:] {
-			c.miss(op)
+			c.keepUnsent(op)
 		}
 	}
 	c.mu.Lock()
 	c.probing = false
 	if err == nil {
-		c.away = nil
-		c.toldLocked(News{})
+		c.down = nil
+		c.toldLocked(Notice{})
 	} else {
-		c.away = err
+		c.down = err
 		c.backoff = min(2*c.backoff, mostBackoff)
 		c.probeAt = time.Now().Add(c.backoff)
 	}
 	c.mu.Unlock()
 }
 
-// A News is that the store is away, or back where Err is nil; or that it is there,
+// A Notice is that the store is away, or back where Err is nil; or that it is there,
 // but one Row could not be read.
-type News struct {
+type Notice struct {
 	Err error
 	Row *store.RowError
 	// Back, not zero, is by how much the store's clock has been set back.
 	Back time.Duration
 }
 
-// toldLocked keeps what News returns.
-func (c *Client) toldLocked(n News) {
-	c.news = append(c.news, n)
-	c.hasNews.Store(true)
+// toldLocked keeps what Notices returns.
+func (c *Client) toldLocked(n Notice) {
+	c.notices = append(c.notices, n)
+	c.hasNotices.Store(true)
 }
 
 type rowName struct{ group, name string }
 
-// mostBad bounds how many rows are known to have been reported, and mostNews what has
+// mostBad bounds how many rows are known to have been reported, and mostNotices what has
 // not been fetched yet.
 const (
-	mostBad  = 1024
-	mostNews = 256
+	mostBad     = 1024
+	mostNotices = 256
 )
 
 // noteRows reports rows that could not be read: one that stays as it is once, until it
@@ -148,8 +148,8 @@ func (c *Client) noteRows(ops []store.Op, results []store.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tell := func(e *store.RowError) {
-		if len(c.news) < mostNews {
-			c.toldLocked(News{Row: e})
+		if len(c.notices) < mostNotices {
+			c.toldLocked(Notice{Row: e})
 		}
 	}
 	back := time.Duration(0)
@@ -182,37 +182,37 @@ func (c *Client) noteRows(ops []store.Op, results []store.Result) {
 	}
 	c.hasBad.Store(len(c.bad) > 0)
 	// Each row that was ahead says so; one of them is enough.
-	if now := awake.Now(); back > 0 && now.Sub(c.backAt) >= time.Minute && len(c.news) < mostNews {
+	if now := awake.Now(); back > 0 && now.Sub(c.backAt) >= time.Minute && len(c.notices) < mostNotices {
 		c.backAt = now
-		c.toldLocked(News{Back: back})
+		c.toldLocked(Notice{Back: back})
 	}
 }
 
-// News returns once, and to one caller, what has happened since.
-func (c *Client) News() []News {
-	if !c.hasNews.Load() {
+// Notices returns once, and to one caller, what has happened since.
+func (c *Client) Notices() []Notice {
+	if !c.hasNotices.Load() {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	news := c.news
-	c.news = nil
-	c.hasNews.Store(false)
-	return news
+	notices := c.notices
+	c.notices = nil
+	c.hasNotices.Store(false)
+	return notices
 }
 
 // failed notes that the store is away: it could not be asked ops.
 func (c *Client) failed(err error, ops []store.Op) {
-	c.missTakes(ops)
+	c.unsentTakes(ops)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.away != nil {
+	if c.down != nil {
 		return
 	}
 	c.group = ops[0].Group
-	c.away, c.backoff = err, leastBackoff
+	c.down, c.backoff = err, leastBackoff
 	c.probeAt = time.Now().Add(c.backoff)
-	c.toldLocked(News{Err: err})
+	c.toldLocked(Notice{Err: err})
 }
 
 // ask asks the store, for about as long as Timeout if it heeds its context. A
@@ -291,7 +291,7 @@ type lineKey struct {
 	group string
 }
 
-// Line returns the line of an owner and a group. It is in use until Done has been
+// Line returns the line of an owner and a group. It is in use until Unuse has been
 // called on it as often as Line has returned it.
 func (c *Client) Line(owner any, group string, setting func() Setting) *Line {
 	c.mu.Lock()
@@ -331,7 +331,7 @@ func (c *Client) Find(owner any, group string) *Line {
 	return l
 }
 
-// Lines returns the lines of an owner. Done must be called on each.
+// Lines returns the lines of an owner. Unuse must be called on each.
 func (c *Client) Lines(owner any) (all []*Line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -378,8 +378,8 @@ func (l *Line) Owner() any { return l.owner }
 // Group returns the name of its group.
 func (l *Line) Group() string { return l.group }
 
-// Done ends one use of l.
-func (l *Line) Done() {
+// Unuse ends one use of l.
+func (l *Line) Unuse() {
 	c := l.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -419,10 +419,10 @@ func (l *Line) hold() {
 	l.client.mu.Unlock()
 }
 
-// Changed tells all lines that their settings have. Of the names of their budgets,
+// Reconfigure tells all lines that their settings have. Of the names of their budgets,
 // those are forgotten that known does not know, and of the lines that are not in use
 // those of an owner that is gone.
-func (c *Client) Changed(gone func(owner any) bool, known func(owner any, budget string) bool) {
+func (c *Client) Reconfigure(gone func(owner any) bool, known func(owner any, budget string) bool) {
 	c.mu.Lock()
 	all := make(map[*Line]any, len(c.lines))
 	for key, l := range c.lines {
@@ -439,18 +439,18 @@ func (c *Client) Changed(gone func(owner any) bool, known func(owner any, budget
 	}
 }
 
-// Why returns why the store is away, nil if it is there. It asks nothing.
-func (c *Client) Why() error {
+// Down returns why the store is away, nil if it is there. It asks nothing.
+func (c *Client) Down() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.away
+	return c.down
 }
 
 // ProbeIn returns the time until the next question whether the store is back.
 func (c *Client) ProbeIn() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.away == nil {
+	if c.down == nil {
 		return 0
 	}
 	return max(0, time.Until(c.probeAt))

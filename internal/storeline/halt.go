@@ -1,4 +1,4 @@
-package far
+package storeline
 
 import "slices"
 
@@ -30,7 +30,7 @@ func (l *Line) Halt(ear, only string) (release func()) {
 // isHalted reports whether a Halt concerns a request.
 func (l *Line) isHalted(a *Ask) bool {
 	for h := range l.halted {
-		if slices.Contains(a.Ears, h.ear) && (h.only == "" || slices.ContainsFunc(a.Needs, func(n Need) bool { return n.Budget == h.only })) {
+		if slices.Contains(a.Audiences, h.ear) && (h.only == "" || slices.ContainsFunc(a.Needs, func(n Need) bool { return n.Budget == h.only })) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package far
+package storeline
 
 import (
 	"context"
@@ -81,19 +81,19 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 			limits[r.IntN(len(names))] = 1 + r.Int64N(4)
 			mu.Unlock()
 			for i := range clients {
-				clients[i].Changed(func(any) bool { return false }, func(any, string) bool { return true })
+				clients[i].Reconfigure(func(any) bool { return false }, func(any, string) bool { return true })
 			}
 		case k == 1:
 			i := r.IntN(len(names))
 			limit, _ := setting().Limits(i)
-			if _, err := l.Do(store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{{Budget: names[i], Limit: limit, Cost: 1}}}, false, true); err != nil {
+			if _, err := l.Do(context.Background(), store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{{Budget: names[i], Limit: limit, Cost: 1}}}, false, true); err != nil {
 				t.Error(err)
 			}
 			mu.Lock()
 			starts = append(starts, start{at: time.Since(epoch), needs: []Need{{names[i], i, 1}}, seq: -1})
 			mu.Unlock()
 		default:
-			a := &Ask{MaxWait: -1, NoSlot: r.IntN(4) == 0, Ears: []string{"ear"}}
+			a := &Ask{MaxWait: -1, NoSlot: r.IntN(4) == 0, Audiences: []string{"ear"}}
 			key := strconv.FormatBool(a.NoSlot) + strconv.FormatBool(l == lines[0])
 			for i, n := range names {
 				if r.IntN(2) == 0 {
@@ -146,8 +146,8 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 				mu.Unlock()
 				l.Sent(g)
 				time.Sleep(long)
-				l.Answered(context.Background(), g)
-				l.Landed(g)
+				l.Responded(context.Background(), g)
+				l.Done(g)
 				if g.Slot {
 					l.Release()
 				}
@@ -168,7 +168,7 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 		}
 	}
 	for i := range clients {
-		if err := clients[i].Why(); err != nil {
+		if err := clients[i].Down(); err != nil {
 			t.Errorf("the store is away: %v", err)
 		}
 	}
@@ -246,8 +246,8 @@ func TestS6_FirstComeAsksFirst(t *testing.T) {
 				}
 				got = append(got, own)
 				l.Sent(g)
-				l.Answered(context.Background(), g)
-				l.Landed(g)
+				l.Responded(context.Background(), g)
+				l.Done(g)
 			})
 			synctest.Wait()
 		}

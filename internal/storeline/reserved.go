@@ -1,4 +1,4 @@
-package far
+package storeline
 
 import (
 	"math/rand/v2"
@@ -14,8 +14,8 @@ import (
 // without asking; see store.Op.More. It is used up, or goes back, within store.Use
 // by a clock that began before the store's: so never later than the store thinks.
 
-// An aside is what is set aside for one class.
-type aside struct {
+// A reserved is what is set aside for one class.
+type reserved struct {
 	class     string // its key
 	op        store.Op
 	at        store.Instant // when it was set aside
@@ -27,9 +27,9 @@ type aside struct {
 	over      bool          // it has gone back
 }
 
-// mayLease reports whether requests like a may start with what is set aside.
-func mayLease(a *Ask, s *Setting) bool {
-	if s.Lease <= 1 || a.Exact || len(a.Needs) == 0 {
+// mayReserve reports whether requests like a may start with what is set aside.
+func mayReserve(a *Ask, s *Setting) bool {
+	if s.Batch <= 1 || a.Exact || len(a.Needs) == 0 {
 		return false
 	}
 	for _, n := range a.Needs {
@@ -42,7 +42,7 @@ func mayLease(a *Ask, s *Setting) bool {
 }
 
 // fits reports whether a request of its class can start with p.
-func (p *aside) fits(a *Ask) bool {
+func (p *reserved) fits(a *Ask) bool {
 	if a.Exact {
 		return false
 	}
@@ -54,82 +54,82 @@ func (p *aside) fits(a *Ask) bool {
 	return true
 }
 
-// askForMore has the last of each class in b set starts aside.
-func (l *Line) askForMore(b *batch, s *Setting) {
-	if s.Lease <= 1 {
+// reserveMore has the last of each class in b set starts aside.
+func (l *Line) reserveMore(b *batch, s *Setting) {
+	if s.Batch <= 1 {
 		return
 	}
 	asked := map[*class]bool{}
 	for i := len(b.takes) - 1; i >= 0; i-- {
-		if w := b.takes[i]; !asked[w.class] && mayLease(w.ask, s) {
+		if w := b.takes[i]; !asked[w.class] && mayReserve(w.ask, s) {
 			asked[w.class] = true
-			b.ops[len(b.errands)+i].More = int64(s.Lease) - 1
+			b.ops[len(b.errands)+i].More = int64(s.Batch) - 1
 		}
 	}
 }
 
-// keepAside keeps what an OpTake of w has set aside at a question that was sent at
+// keepReserved keeps what an OpTake of w has set aside at a question that was sent at
 // an instant.
-func (l *Line) keepAside(w *waiter, op *store.Op, res *store.Result, sent time.Time) {
+func (l *Line) keepReserved(w *waiter, op *store.Op, res *store.Result, sent time.Time) {
 	if res.Aside == 0 {
 		return
 	}
-	s := &aside{class: w.class.key, op: *op, at: res.At, sent: sent, left: res.Aside, last: res.At, remaining: res.Remaining}
-	if old := l.asides[s.class]; old != nil {
-		l.giveAside(old)
+	s := &reserved{class: w.class.key, op: *op, at: res.At, sent: sent, left: res.Aside, last: res.At, remaining: res.Remaining}
+	if old := l.reserved[s.class]; old != nil {
+		l.returnReserved(old)
 	}
-	if l.asides == nil {
-		l.asides = map[string]*aside{}
+	if l.reserved == nil {
+		l.reserved = map[string]*reserved{}
 	}
-	l.asides[s.class] = s
+	l.reserved[s.class] = s
 	time.AfterFunc(sent.Add(store.Use).Sub(awake.Now()), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.giveAside(s)
+		l.returnReserved(s)
 		l.kick()
 	})
 }
 
-// giveAside gives back what is left of s, and reports what is used.
-func (l *Line) giveAside(s *aside) {
+// returnReserved gives back what is left of s, and reports what is used.
+func (l *Line) returnReserved(s *reserved) {
 	if s.over {
 		return
 	}
 	s.over = true
-	if l.asides[s.class] == s {
-		delete(l.asides, s.class)
+	if l.reserved[s.class] == s {
+		delete(l.reserved, s.class)
 	}
 	op := s.op
 	op.Kind, op.Used, op.Due, op.Taken, op.More = store.OpReturn, s.used, s.last, s.at, 0
 	l.errands = append(l.errands, &errand{better: s.left > 0, build: func(*Setting) store.Op { return op }})
 }
 
-// giveAsides is giveAside for all, since something has changed.
-func (l *Line) giveAsides() {
-	for _, s := range l.asides {
-		l.giveAside(s)
+// returnAllReserved is returnReserved for all, since something has changed.
+func (l *Line) returnAllReserved() {
+	for _, s := range l.reserved {
+		l.returnReserved(s)
 	}
 }
 
-// startAside starts a request that has just come with what is set aside for its
+// startReserved starts a request that has just come with what is set aside for its
 // class, or returns nil. Behind those who are not sent yet its waiter has to wait.
-func (l *Line) startAside(a *Ask, s *Setting) *Grant {
-	if len(l.asides) == 0 || !mayLease(a, s) {
+func (l *Line) startReserved(a *Ask, s *Setting) *Grant {
+	if len(l.reserved) == 0 || !mayReserve(a, s) {
 		return nil
 	}
 	key := l.classKey(a, s)
 	now := awake.Now()
-	p := l.asides[key]
+	p := l.reserved[key]
 	if p == nil || !p.fits(a) || l.classes[key] != nil || l.blocked(a, s) || l.isHalted(a) || now.Sub(p.sent) >= store.Use {
 		return nil
 	}
 	var pass line.Pass
 	if a.Gate != nil {
-		if r, err := a.Near.Stand(a.Gate); r != nil || err != nil {
+		if r, err := a.Local.Stand(a.Gate); r != nil || err != nil {
 			return nil
 		}
-		if ok, _ := a.Near.Pass(a.Gate, &pass); !ok {
-			a.Near.Leave(a.Gate)
+		if ok, _ := a.Local.Pass(a.Gate, &pass); !ok {
+			a.Local.Leave(a.Gate)
 			return nil
 		}
 	}
@@ -141,21 +141,21 @@ func (l *Line) startAside(a *Ask, s *Setting) *Grant {
 	return g
 }
 
-func (l *Line) startFrom(p *aside, a *Ask, s *Setting, pass line.Pass, now time.Time) *Grant {
+func (l *Line) startFrom(p *reserved, a *Ask, s *Setting, pass line.Pass, now time.Time) *Grant {
 	p.left--
 	p.used++
 	p.last = p.at + int64(now.Sub(p.sent))
-	g := &Grant{At: p.last, Pass: pass, aside: p, take: p.op, ask: a}
+	g := &Grant{At: p.last, Pass: pass, reserved: p, take: p.op, ask: a}
 	for i, n := range p.remaining {
-		g.Left = append(g.Left, n+p.left*p.op.Needs[i].Cost)
+		g.Remaining = append(g.Remaining, n+p.left*p.op.Needs[i].Cost)
 		if k := l.known[p.op.Needs[i].Budget]; k != nil {
-			k.left = g.Left[i] // as of when the store said it
+			k.left = g.Remaining[i] // as of when the store said it
 		}
 	}
 	l.used(&p.op, 1)
-	l.depart(g, s)
+	l.addFlight(g, s)
 	if p.left == 0 {
-		l.giveAside(p) // with the next question, or when it is time
+		l.returnReserved(p) // with the next question, or when it is time
 	}
 	return g
 }
@@ -163,7 +163,7 @@ func (l *Line) startFrom(p *aside, a *Ask, s *Setting, pass line.Pass, now time.
 // startInLine starts those in line who are due, as far as something is set aside for
 // their class.
 func (l *Line) startInLine(s *Setting, now time.Time) {
-	for _, p := range l.asides {
+	for _, p := range l.reserved {
 		c := l.classes[p.class]
 		if c == nil || !l.isDueAt(c, now) || now.Sub(p.sent) >= store.Use {
 			continue
@@ -176,7 +176,7 @@ func (l *Line) startInLine(s *Setting, now time.Time) {
 				break
 			}
 			if a.Gate != nil {
-				if ok, _ := a.Near.Pass(a.Gate, &pass); !ok {
+				if ok, _ := a.Local.Pass(a.Gate, &pass); !ok {
 					break
 				}
 			}
@@ -192,11 +192,11 @@ func (l *Line) startInLine(s *Setting, now time.Time) {
 // unuse takes back a start that was not sent. It reports whether what it was
 // started with is still at hand.
 func (l *Line) unuse(g *Grant) bool {
-	if g.aside == nil || g.aside.over {
+	if g.reserved == nil || g.reserved.over {
 		return false
 	}
-	g.aside.left++
-	g.aside.used--
+	g.reserved.left++
+	g.reserved.used--
 	return true
 }
 

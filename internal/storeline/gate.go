@@ -1,4 +1,4 @@
-package far
+package storeline
 
 import (
 	"math"
@@ -35,7 +35,7 @@ func (l *Line) blocked(a *Ask, s *Setting) bool {
 	if l.slots(s) && !a.NoSlot && l.inFlight >= s.InFlight {
 		return true
 	}
-	return !a.Gate.Free() && a.Near.Held(a.Gate) > 0
+	return !a.Gate.Free() && a.Local.Held(a.Gate) > 0
 }
 
 // admit returns those of due, who are in order of arrival, who may ask: as many as
@@ -54,7 +54,7 @@ func (l *Line) admit(due []*waiter, s *Setting) []*waiter {
 		g := w.ask.Gate
 		if _, ok := places[g]; !ok {
 			var r *line.Refusal
-			places[g], r = w.ask.Near.Places(g)
+			places[g], r = w.ask.Local.Places(g)
 			if r != nil {
 				delete(places, g) // the next one is told anew
 				l.refuse(w, l.gated(r, g))
@@ -69,7 +69,7 @@ func (l *Line) admit(due []*waiter, s *Setting) []*waiter {
 			return true
 		case places[g] == 0:
 			w.dueSince(now, true)
-			if d := w.ask.Near.Held(g); d > 0 {
+			if d := w.ask.Local.Held(g); d > 0 {
 				if at := now.Add(d); l.relents.IsZero() || at.Before(l.relents) {
 					l.relents = at
 				}
@@ -84,13 +84,13 @@ func (l *Line) admit(due []*waiter, s *Setting) []*waiter {
 	})
 }
 
-// Recheck looks again at those who stand before g, a gate of near, after its breaker
+// Recheck looks again at those who stand before g, a gate of local, after its breaker
 // has changed or one who has passed it has landed. Those who have no room there any
 // more are told, the last to come first.
-func (l *Line) Recheck(near *line.Line, g *line.Gate) {
+func (l *Line) Recheck(local *line.Line, g *line.Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	room, r := near.Surplus(g)
+	room, r := local.Surplus(g)
 	for e := l.order.Front(); e != nil && r != nil; {
 		w := e.Value.(*waiter)
 		e = e.Next()

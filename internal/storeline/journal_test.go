@@ -1,4 +1,4 @@
-package far
+package storeline
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func TestAJournalEndsWithItsWait(t *testing.T) {
 		l := c.Line(nil, "g", func() Setting {
 			return Setting{Limits: func(int) (limiter.Limit, bool) { return limiter.Limit{N: 1, Per: 10 * time.Second}, true }}
 		})
-		defer l.Done()
+		defer l.Unuse()
 		enter := func(ctx context.Context, j *line.Journal) (*Grant, error) {
 			g, _, err := l.Enter(ctx, &Ask{Needs: []Need{{Budget: "b", Cost: 1}}, MaxWait: -1, Journal: j})
 			return g, err
@@ -37,7 +37,7 @@ func TestAJournalEndsWithItsWait(t *testing.T) {
 				t.Error(err)
 			} else {
 				l.Sent(g)
-				l.Landed(g)
+				l.Done(g)
 			}
 		}
 		start() // takes the only unit at 1 s

@@ -1,4 +1,4 @@
-package far
+package storeline
 
 import (
 	"math"
@@ -33,14 +33,14 @@ type heard struct {
 
 // A Known is what is known of a budget or an ear without asking the store.
 type Known struct {
-	Name string
-	Ear  bool
-	Left int64         // of a budget
-	Said bool          // the store has said something of the budget
-	Age  time.Duration // since then
-	// Heard are the pauses that hold and the limits that were announced, as they are
+	Name       string
+	IsAudience bool
+	Remaining  int64         // of a budget
+	Reported   bool          // the store has said something of the budget
+	Age        time.Duration // since then
+	// Announcements are the pauses that hold and the limits that were announced, as they are
 	// now by what was said then.
-	Heard []store.Heard
+	Announcements []store.Heard
 }
 
 // Known returns what is known of the names from a place on, as many as Piece, and the
@@ -50,13 +50,13 @@ func (l *Line) Known(from int) (all []Known, next int) {
 	defer l.mu.Unlock()
 	now := awake.Now()
 	for _, k := range l.names[min(from, len(l.names)):min(from+Piece, len(l.names))] {
-		e := Known{Name: k.name, Ear: k.ear, Left: k.left, Said: !k.saidAt.IsZero()}
-		if e.Said {
+		e := Known{Name: k.name, IsAudience: k.ear, Remaining: k.left, Reported: !k.saidAt.IsZero()}
+		if e.Reported {
 			e.Age = now.Sub(k.saidAt)
 		}
 		for _, h := range k.heard {
 			if h, ok := h.as(now); ok {
-				e.Heard = append(e.Heard, h)
+				e.Announcements = append(e.Announcements, h)
 			}
 		}
 		all = append(all, e)
@@ -164,7 +164,7 @@ func (l *Line) Remember(a *Ask) {
 	for _, n := range a.Needs {
 		l.remember(n.Budget, false)
 	}
-	for _, e := range a.Ears {
+	for _, e := range a.Audiences {
 		l.remember(e, true)
 	}
 }
