@@ -47,17 +47,17 @@ func (d *dossier) Observe(_ context.Context, e headway.Event) {
 }
 
 // S70 and S74 over any history: what is sent between an opening and a closing is
-// at most what OpenFor, Probes and Lease allow, with limits, slots, cancels and
+// at most what OpenFor, Probes and ProbeTimeout allow, with limits, slots, cancels and
 // deadlines in between; and whatever happened, a service that is well is found
 // well afterwards.
 func TestS74_NoHistorySendsMoreThanProbes(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
 		c := breaker.Config{
-			Failures: rapid.IntRange(1, 3).Draw(t, "failures"),
-			OpenFor:  time.Duration(rapid.IntRange(1, 8).Draw(t, "open for")) * time.Second,
-			Probes:   rapid.IntRange(1, 3).Draw(t, "probes"),
-			Lease:    time.Duration(rapid.IntRange(1, 8).Draw(t, "lease")) * time.Second,
+			Failures:     rapid.IntRange(1, 3).Draw(t, "failures"),
+			OpenFor:      time.Duration(rapid.IntRange(1, 8).Draw(t, "open for")) * time.Second,
+			Probes:       rapid.IntRange(1, 3).Draw(t, "probes"),
+			ProbeTimeout: time.Duration(rapid.IntRange(1, 8).Draw(t, "probe timeout")) * time.Second,
 		}
 		policies := broken(c, limiter.Limit{N: int64(rapid.IntRange(1, 4).Draw(t, "n")), Per: 3 * time.Second})
 		policies[0].MaxInFlight = rapid.IntRange(0, 3).Draw(t, "in flight")
@@ -78,7 +78,7 @@ func TestS74_NoHistorySendsMoreThanProbes(t *testing.T) {
 				d.mu.Lock()
 				if now := time.Now(); d.state == breaker.HalfOpen {
 					d.sent++
-					if most := c.Probes*(1+int(now.Sub(d.begun)/c.Lease)) + d.freed; d.sent > most {
+					if most := c.Probes*(1+int(now.Sub(d.begun)/c.ProbeTimeout)) + d.freed; d.sent > most {
 						d.errors = append(d.errors, fmt.Sprintf("%d sent within %v, want at most %d", d.sent, now.Sub(d.begun), most))
 					}
 				} else if d.state == breaker.Open && now.After(d.opened) { // one that has started at that instant is on its way
@@ -128,10 +128,10 @@ func TestS74_NoHistorySendsMoreThanProbes(t *testing.T) {
 }
 
 // recovers checks that nothing is wedged and no place or slot is lost: after the
-// longest opening and a lease, Probes successes close the breaker, and then
+// longest opening and a probe timeout, Probes successes close the breaker, and then
 // nobody waits.
 func recovers(t interface{ Errorf(string, ...any) }, tr *headway.Transport, c breaker.Config) {
-	time.Sleep(2 * time.Minute) // MaxOpenFor, Lease and every limit
+	time.Sleep(2 * time.Minute) // MaxOpenFor, ProbeTimeout and every limit
 	for _, h := range tr.Snapshot() {
 		if h.Waiting > 0 || h.InFlight > 0 {
 			t.Errorf("%d in line, %d in flight; want nobody", h.Waiting, h.InFlight)
@@ -164,11 +164,11 @@ func TestS73_AHundredThousandRounds(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared=%t", shared), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := breaker.Config{Failures: 2, OpenFor: time.Microsecond, MaxOpenFor: 10 * time.Microsecond, Probes: 2, Lease: 50 * time.Microsecond}
+				c := breaker.Config{Failures: 2, OpenFor: time.Microsecond, MaxOpenFor: 10 * time.Microsecond, Probes: 2, ProbeTimeout: 50 * time.Microsecond}
 				policies := broken(c, limiter.Limit{N: 100, Per: 100 * time.Microsecond})
 				policies[0].Shared = shared
 				policies[0].MaxInFlight = 5
-				changed := broken(breaker.Config{Failures: 3, OpenFor: 2 * time.Microsecond, MaxOpenFor: 10 * time.Microsecond, Lease: 50 * time.Microsecond}, policies[0].Limits...)
+				changed := broken(breaker.Config{Failures: 3, OpenFor: 2 * time.Microsecond, MaxOpenFor: 10 * time.Microsecond, ProbeTimeout: 50 * time.Microsecond}, policies[0].Limits...)
 				changed[0].Shared = shared
 				tr := newTransport(t, roundTripper(func(req *http.Request) (*http.Response, error) {
 					return script(req)

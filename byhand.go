@@ -104,5 +104,5 @@ func (h *HostBreaker) Trip(err error, retryAfter time.Duration) {
 // in flight: those in line who waited for it start. The results of requests that
 // have started count for nothing.
 func (h *HostBreaker) Reset() {
-	h.do(func(b *breaker.Breaker) { b.Close(awake.Now()) })
+	h.do(func(b *breaker.Breaker) { b.Reset(awake.Now()) })
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/awake"
+	"github.com/headway-go/headway/internal/inside"
 	"github.com/headway-go/headway/internal/line"
 )
 
@@ -98,7 +99,7 @@ func (g *gate) tell() {
 		return
 	}
 	if b := g.breaker.Load(); b != nil {
-		b.Tell()
+		inside.Report(b)
 	}
 	g.events.tell(g.t)
 }
@@ -120,14 +121,14 @@ func (g *gate) Closed() bool {
 
 func (g *gate) Allowance() int {
 	if b := g.breaker.Load(); b != nil {
-		return b.Allowance()
+		return inside.Allowance(b)
 	}
 	return math.MaxInt
 }
 
 func (g *gate) Room(now time.Time) int {
 	if b := g.breaker.Load(); b != nil {
-		return b.Room(now)
+		return inside.Room(b, now)
 	}
 	return math.MaxInt
 }
@@ -141,7 +142,7 @@ func (g *gate) Delay(now time.Time) time.Duration {
 
 func (g *gate) Lease() time.Duration {
 	if b := g.breaker.Load(); b != nil {
-		return b.Lease()
+		return inside.ProbeTimeout(b)
 	}
 	return 0
 }
@@ -155,7 +156,7 @@ func (g *gate) Cause() error {
 
 func (g *gate) Clean(now time.Time) bool {
 	b := g.breaker.Load()
-	return b == nil || b.Clean(now)
+	return b == nil || inside.Clean(b, now)
 }
 
 func (g *gate) Take(now time.Time) (_ any, probe, ok bool) {
@@ -182,7 +183,7 @@ func (g *gate) Return(t any) {
 
 // record tells the breaker of a result. No lock is held.
 func (k *ticket) record(r breaker.Result) {
-	if r.Outcome == breaker.Success && k.breaker.Well() {
+	if r.Outcome == breaker.Success && inside.Well(k.breaker) {
 		return // without reading the clock
 	}
 	k.breaker.Record(k.Ticket, r, awake.Now())

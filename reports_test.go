@@ -165,7 +165,7 @@ func (b *base) reset() {
 // passed, and so a negative wait. Here no refusal ever does, for as long as a probe may
 // hang and longer.
 func TestReportNoNegativeWait(t *testing.T) {
-	c := breaker.Config{Failures: 1, OpenFor: 2 * time.Second, Lease: 5 * time.Second}
+	c := breaker.Config{Failures: 1, OpenFor: 2 * time.Second, ProbeTimeout: 5 * time.Second}
 	play(t, broken(c), func(s *scene) {
 		s.base.answer = script
 		s.send("fail", ask{})

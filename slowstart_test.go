@@ -82,9 +82,9 @@ func TestSlowStartOpensAgain(t *testing.T) {
 	})
 }
 
-// One that is never heard of holds nobody up for longer than a lease.
+// One that is never heard of holds nobody up for longer than ProbeTimeout.
 func TestSlowStartDoesNotWedge(t *testing.T) {
-	play(t, broken(breaker.Config{Lease: 10 * time.Second}), func(s *scene) {
+	play(t, broken(breaker.Config{ProbeTimeout: 10 * time.Second}), func(s *scene) {
 		s.base.answer = script
 		s.closeByProbes(1)
 		hung := s.sendAll(ask{}, "hang", "hang", "hang", "D", "E")

@@ -106,7 +106,7 @@ func storms(t *testing.T, overStore bool, seed uint64, length time.Duration) {
 			{
 				Name: "p", Hosts: []string{"*"}, MaxInFlight: 20 + r.IntN(20), MaxWaiting: 60, MaxWait: 5 * time.Millisecond,
 				Limits:  []limiter.Limit{{N: 100 + r.Int64N(300), Per: time.Millisecond}},
-				Breaker: &breaker.Config{Failures: 2 + r.IntN(2), OpenFor: time.Millisecond, Probes: 1 + r.IntN(2), Lease: 50 * time.Millisecond},
+				Breaker: &breaker.Config{Failures: 2 + r.IntN(2), OpenFor: time.Millisecond, Probes: 1 + r.IntN(2), ProbeTimeout: 50 * time.Millisecond},
 				Rules: []headway.Rule{
 					{Name: "key", Limit: limiter.Limit{N: 40, Per: time.Millisecond, Strict: true}, Key: func(req *http.Request) (string, error) {
 						if rand.IntN(500) == 0 {

@@ -7,50 +7,50 @@ import (
 	"time"
 )
 
-// A Breaker is a circuit breaker for one service. Make it with New. Goroutines
-// may share it.
+// A Breaker is a circuit breaker for one service. Create it with New. It is safe
+// for concurrent use.
 //
-// Take and Record are what most need. Take, Return and everything that only
-// asks never call back, so that a lock may be held around them; Record, Fail,
-// Trip, Close and Tell may call the callback given to New.
+// Most callers need only Take and Record. Record, Fail, Trip and Reset may call
+// the callback given to New. The other methods never do, so that a lock may be
+// held around them.
 type Breaker struct {
 	// word is what the fast paths need to know, in one atomic read: see
 	// publishLocked. Written with mu held.
 	word atomic.Uint64
-	// allowed is what Allowance returns. Written with mu held.
+	// allowed is what allowance returns. Written with mu held.
 	allowed atomic.Int64
 
 	config   Config       // with its defaults in; read-only after New
 	onChange func(Change) // may be nil; read-only after New
 
-	mu       sync.Mutex // guards following fields; innermost, held while nothing of the user's runs
-	recorder recorder   // nil until the first result that matters, and as after Close
+	mu       sync.Mutex // guards following fields; innermost, and never held while user code runs
+	recorder recorder   // nil until the first result that matters, and after Reset
 	decided  *State     // the state that the recorder went to, until we have followed it
 	backlog  backlog
 	state    State
 	gen      uint64    // the number of states so far, this one included
 	last     time.Time // the latest time given
-	gate     gate      // half-open: the probes
+	probes   probes    // half-open: those in flight
 	good     int       // half-open: their successes so far
 
 	failure  error         // the last one, while closed or half-open
-	asked    time.Time     // until when failures asked to be left alone
+	asked    time.Time     // the latest end of a failure's RetryAfter
 	cause    error         // the failure that opened it, until it closes
 	until    time.Time     // open: when it may be probed
 	delay    time.Duration // how long the last opening was to be by itself; 0: no opening to grow from
 	closedAt time.Time     // when it last closed, where delay is not 0
 
-	changes []Change // not told yet
-	telling bool     // somebody tells them
+	changes   []Change // not reported yet
+	reporting bool     // a goroutine is reporting them
 }
 
 // New returns a closed breaker. Its error is that of c.Validate.
 //
-// onChange, unless nil, is told of every change of state: one after the other
-// in their order, by the goroutine whose Record, Fail, Trip, Close or Tell found
-// it untold, with no lock of the breaker held. It may use the breaker as it
-// likes. When it panics, so does the call that told it, after its own work is
-// done and after the rest has been told.
+// onChange, unless nil, is called once for every change of state, in order and
+// never concurrently, by the goroutine whose Record, Fail, Trip or Reset finds
+// the change unreported. It may call any method of the breaker. If it panics, so
+// does the method that called it, after its own work is done and the remaining
+// changes have been reported.
 func New(c Config, onChange func(Change)) (*Breaker, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func New(c Config, onChange func(Change)) (*Breaker, error) {
 	c = c.withDefaults()
 	b := &Breaker{config: c, onChange: onChange, backlog: newBacklog(c), gen: 1}
 	b.allowed.Store(math.MaxInt)
-	b.publishLocked() // nobody else has it yet
+	b.publishLocked() // no other goroutine has it yet
 	return b, nil
 }
 
@@ -69,10 +69,9 @@ func (b *Breaker) Closed() bool { return b.word.Load()&stateBits == uint64(Close
 // until the first Take after its time is up.
 func (b *Breaker) State() State { return State(b.word.Load() & stateBits) }
 
-// Delay returns how long from now the next Take can be granted: zero when it
-// would be granted now, the rest of the time when open, and when half-open the
-// time until a lease ends, should no probe have its result before. It takes
-// nothing.
+// Delay returns how long from now until Take can succeed: zero if it would
+// succeed now, the rest of the time when open, and when half-open the time until
+// a probe times out, should none have its result before. It takes nothing.
 func (b *Breaker) Delay(now time.Time) time.Duration {
 	if b.Closed() {
 		return 0
@@ -85,36 +84,14 @@ func (b *Breaker) Delay(now time.Time) time.Duration {
 	case Open:
 		delay = max(0, b.until.Sub(now))
 	case HalfOpen:
-		delay = b.gate.wait(b.placesLocked(), now)
+		delay = b.probes.wait(b.placesLocked(), now)
 	}
 	return delay
 }
 
-// Room returns how many calls of Take would be granted now: math.MaxInt when
-// closed, and else the free places for probes. It takes nothing.
-func (b *Breaker) Room(now time.Time) int {
-	if b.Closed() {
-		return math.MaxInt
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now = b.clockLocked(now)
-	switch {
-	case b.state == Closed:
-		return math.MaxInt
-	case b.state == HalfOpen:
-		return b.gate.room(b.placesLocked(), now)
-	case b.until.After(now):
-		return 0
-	}
-	return b.config.Probes
-}
-
-// Lease returns Config.Lease, or the default in its place.
-func (b *Breaker) Lease() time.Duration { return b.config.Lease }
-
-// Cause returns the failure that opened the breaker: the Err of the last result
-// that failed before. It is nil when closed, and where that Err was nil.
+// Cause returns the failure that opened the breaker: the Err of the last failed
+// result before it opened. It is nil when the breaker is closed, or that Err was
+// nil.
 func (b *Breaker) Cause() error {
 	if b.Closed() {
 		return nil
@@ -124,40 +101,13 @@ func (b *Breaker) Cause() error {
 	return b.cause
 }
 
-// Allowance returns how many calls should be in flight at once: none when open
-// and Probes when half-open, both of which Take sees to. After it has closed by
-// its probes it is Probes at first and doubles with each success until it is
-// math.MaxInt, for it no longer binds; that is for the caller to see to. It is
-// one atomic read.
-func (b *Breaker) Allowance() int { return int(b.allowed.Load()) }
-
-// Well reports whether one more success would change nothing, so that recording
-// it can be left out: closed, with no failure that still counts, no Allowance
-// that binds, and no Rate. It is one atomic read.
-func (b *Breaker) Well() bool { return b.word.Load()&(stateBits|busyBit) == uint64(Closed) }
-
-// Clean reports whether the breaker behaves from now on as a new one would, so
-// that it can be dropped and made anew: closed, with no failure and no opening
-// that still counts. Results of calls in flight are not considered.
-func (b *Breaker) Clean(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now = b.clockLocked(now)
-	return b.state == Closed &&
-		b.allowed.Load() == math.MaxInt &&
-		b.backlog.owed == 0 &&
-		(b.config.Rate == 0 || b.recorder == nil || now.Sub(b.last) >= b.config.Within) &&
-		!b.asked.After(now) &&
-		!b.growsLocked(now)
-}
-
-// Take asks whether a call may pass now. When closed it may, at the cost of one
-// atomic read. When half-open it may as a probe, if there is a place for one. An
-// open breaker whose time is up becomes half-open by it.
+// Take reports whether a call may be made now, and returns a ticket for it. A
+// closed breaker permits every call, at the cost of one atomic read. An open
+// breaker whose time is up becomes half-open. A half-open breaker permits a call
+// as a probe while fewer than Probes are in flight.
 //
-// The ticket is for Record, or for Return should the call not be made. Take
-// never calls back: a caller who got a probe calls Tell once it holds no lock,
-// or Record will tell.
+// Pass the ticket to Record when the call has ended, or to Return if it was not
+// made. The change to half-open is reported by the Record of the probe.
 func (b *Breaker) Take(now time.Time) (Ticket, bool) {
 	if w := b.word.Load(); w&stateBits == uint64(Closed) {
 		return Ticket{gen: w >> genShift}, true
@@ -177,7 +127,7 @@ func (b *Breaker) takeProbe(now time.Time) (Ticket, bool) {
 	case Closed:
 		return Ticket{gen: b.gen}, true
 	case HalfOpen:
-		probe, ok := b.gate.take(b.placesLocked(), now, now.Add(b.config.Lease))
+		probe, ok := b.probes.take(b.placesLocked(), now, now.Add(b.config.ProbeTimeout))
 		if !ok {
 			return Ticket{}, false
 		}
@@ -187,8 +137,8 @@ func (b *Breaker) takeProbe(now time.Time) (Ticket, bool) {
 	}
 }
 
-// unlock publishes what was changed, and frees the mutex. Who changes nothing
-// need not call it.
+// unlock publishes what was changed, and unlocks the mutex. A method that changes
+// nothing need not call it.
 func (b *Breaker) unlock() {
 	b.publishLocked()
 	b.mu.Unlock()
@@ -198,8 +148,8 @@ func (b *Breaker) unlock() {
 // are still needed.
 func (b *Breaker) placesLocked() int { return max(1, b.config.Probes-b.good) }
 
-// Return gives a ticket back whose call was not made. It counts for nothing, and
-// the place of a probe is free again. It never calls back.
+// Return returns the ticket of a call that was not made. It counts for nothing,
+// and makes room for another probe if it was one.
 func (b *Breaker) Return(t Ticket) {
 	if t.probe == 0 {
 		return
@@ -207,17 +157,17 @@ func (b *Breaker) Return(t Ticket) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state == HalfOpen && b.gen == t.gen {
-		b.gate.giveBack(t.probe)
+		b.probes.end(t.probe)
 	}
 }
 
-// Record counts the result of the call that t let pass. A result that comes
-// after the state of t has passed counts for nothing. Recorded a second time, a
-// probe counts for nothing.
+// Record counts the result of the call that t permitted. A result counts for
+// nothing once the breaker has left the state in which t was taken, and a probe
+// counts only once.
 //
 // A success that cannot change anything costs one atomic read.
 func (b *Breaker) Record(t Ticket, r Result, now time.Time) {
-	if r.Outcome == Success && b.Well() {
+	if r.Outcome == Success && well(b) {
 		return
 	}
 	b.record(t, r, now)
@@ -230,15 +180,15 @@ func (b *Breaker) record(t Ticket, r Result, now time.Time) {
 	default:
 		b.Return(t)
 	}
-	b.Tell()
+	b.report()
 }
 
-// count lets the result reach the recorder if its ticket is of this state.
+// count counts the result if its ticket is of this state.
 func (b *Breaker) count(t Ticket, r Result, now time.Time) {
 	b.mu.Lock()
 	defer b.unlock()
 	now = b.advanceLocked(now)
-	if t.gen != b.gen || b.state == HalfOpen && !b.gate.giveBack(t.probe) {
+	if t.gen != b.gen || b.state == HalfOpen && !b.probes.end(t.probe) {
 		return
 	}
 	if r.Outcome == Success {
@@ -270,7 +220,7 @@ func (b *Breaker) failLocked(err error, retryAfter time.Duration, now time.Time)
 	b.followLocked(now)
 }
 
-// recorderLocked returns the recorder, made when it is first needed: most
+// recorderLocked returns the recorder, created when it is first needed: most
 // services never fail, and there may be very many.
 func (b *Breaker) recorderLocked() recorder {
 	if b.recorder == nil {
@@ -279,10 +229,10 @@ func (b *Breaker) recorderLocked() recorder {
 	return b.recorder
 }
 
-// clockLocked returns the time that now counts as: never one before another.
+// clockLocked returns now, or the latest time given where that is later.
 func (b *Breaker) clockLocked(now time.Time) time.Time { return later(b.last, now) }
 
-// advanceLocked returns the same, and keeps it as the latest.
+// advanceLocked returns the same, and remembers it as the latest.
 func (b *Breaker) advanceLocked(now time.Time) time.Time {
 	b.last = b.clockLocked(now)
 	return b.last

@@ -15,15 +15,15 @@ func TestConfigMistakes(t *testing.T) {
 		want   []string // a line each, in order
 	}{
 		{breaker.Config{}, nil},
-		{breaker.Config{Failures: 1, Of: 1, OpenFor: 1, MaxOpenFor: 1, Probes: 1000, Lease: 1}, nil},
-		{breaker.Config{Failures: 65536, Of: 65536, OpenFor: math.MaxInt64, Lease: math.MaxInt64}, nil},
+		{breaker.Config{Failures: 1, Of: 1, OpenFor: 1, MaxOpenFor: 1, Probes: 1000, ProbeTimeout: 1}, nil},
+		{breaker.Config{Failures: 65536, Of: 65536, OpenFor: math.MaxInt64, ProbeTimeout: math.MaxInt64}, nil},
 		{breaker.Config{Rate: 0.01, Within: time.Millisecond, MinCalls: 1}, nil},
 		{breaker.Config{Rate: 1, Within: 365 * 24 * time.Hour, MinCalls: 1e9}, nil},
 		{breaker.Config{OpenFor: 2 * time.Minute}, nil}, // the default of MaxOpenFor gives way
 		{breaker.Config{Failures: -1}, []string{"breaker: Failures is -1: use 1 to 65536, or 0 for 5 in a row"}},
 		{breaker.Config{Failures: 65537}, []string{"breaker: Failures is 65537: use 1 to 65536, or 0 for 5 in a row"}},
 		{breaker.Config{Of: -2}, []string{"breaker: Of is -2: use Failures to 65536, or 0 for failures in a row"}},
-		{breaker.Config{Of: 10}, []string{"breaker: Of is 10 without Failures: say how many of the last 10 results open it"}},
+		{breaker.Config{Of: 10}, []string{"breaker: Of is 10 without Failures: set how many of the last 10 results open it"}},
 		{breaker.Config{Failures: 6, Of: 5}, []string{"breaker: Failures is 6 of 5: use an Of of at least 6"}},
 		{breaker.Config{Rate: math.NaN()}, []string{"breaker: Rate is NaN: use 0.01 to 1, or 0 to count Failures"}},
 		{breaker.Config{Rate: 50}, []string{"breaker: Rate is 50: use 0.01 to 1, or 0 to count Failures"}},
@@ -31,8 +31,8 @@ func TestConfigMistakes(t *testing.T) {
 		{breaker.Config{Rate: -0.5}, []string{"breaker: Rate is -0.5: use 0.01 to 1, or 0 to count Failures"}},
 		{breaker.Config{Rate: 0.5, Within: 9}, []string{"breaker: Within is 9ns: use 1ms to 8760h0m0s, or 0 for 1m0s"}},
 		{breaker.Config{Rate: 0.5, Failures: 3, Of: 4}, []string{
-			"breaker: Failures is 3 beside a Rate of 0.5: use one of them",
-			"breaker: Of is 4 beside a Rate of 0.5: use one of them",
+			"breaker: Failures is 3 beside a Rate of 0.5: set only one of them",
+			"breaker: Of is 4 beside a Rate of 0.5: set only one of them",
 		}},
 		{breaker.Config{Within: time.Second, MinCalls: 3}, []string{
 			"breaker: Within is 1s without a Rate: set Rate, or leave Within zero",
@@ -42,16 +42,16 @@ func TestConfigMistakes(t *testing.T) {
 			[]string{"breaker: MaxOpenFor is 1s: use at least OpenFor (10s), or 0 for 1m0s"}},
 		{breaker.Config{MaxOpenFor: time.Second},
 			[]string{"breaker: MaxOpenFor is 1s: use at least OpenFor (5s), or 0 for 1m0s"}},
-		{breaker.Config{Failures: -1, Rate: 2, Within: -1, MinCalls: -1, OpenFor: -1, MaxOpenFor: -1, Probes: -1, Lease: -1}, []string{
+		{breaker.Config{Failures: -1, Rate: 2, Within: -1, MinCalls: -1, OpenFor: -1, MaxOpenFor: -1, Probes: -1, ProbeTimeout: -1}, []string{
 			"breaker: Failures is -1: use 1 to 65536, or 0 for 5 in a row",
 			"breaker: Rate is 2: use 0.01 to 1, or 0 to count Failures",
 			"breaker: Within is -1ns: use 1ms to 8760h0m0s, or 0 for 1m0s",
 			"breaker: MinCalls is -1: use 1 to 1000000000, or 0 for 10",
-			"breaker: Failures is -1 beside a Rate of 2: use one of them",
+			"breaker: Failures is -1 beside a Rate of 2: set only one of them",
 			"breaker: OpenFor is -1ns: use a positive duration, or 0 for 5s",
 			"breaker: MaxOpenFor is -1ns: use at least OpenFor (1ns), or 0 for 1m0s",
 			"breaker: Probes is -1: use 1 to 1000, or 0 for 1",
-			"breaker: Lease is -1ns: use a positive duration, or 0 for 30s",
+			"breaker: ProbeTimeout is -1ns: use a positive duration, or 0 for 30s",
 		}},
 		{breaker.Config{Probes: 1001}, []string{"breaker: Probes is 1001: use 1 to 1000, or 0 for 1"}},
 	} {

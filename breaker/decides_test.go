@@ -101,29 +101,29 @@ func TestRecorderIsNotMadeForTheWell(t *testing.T) {
 	}
 }
 
-// TestGateRemembersFewLateProbes: what is kept of probes whose lease has ended
+// TestFewLateProbesAreRemembered: what is kept of probes that have timed out
 // does not grow.
-func TestGateRemembersFewLateProbes(t *testing.T) {
+func TestFewLateProbesAreRemembered(t *testing.T) {
 	const places = 3
-	var g gate
+	var p probes
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	for range 1000 {
 		for range places {
-			if _, ok := g.take(places, now, now.Add(time.Second)); !ok {
+			if _, ok := p.take(places, now, now.Add(time.Second)); !ok {
 				t.Fatal("no place")
 			}
 		}
-		if _, ok := g.take(places, now, now.Add(time.Second)); ok {
+		if _, ok := p.take(places, now, now.Add(time.Second)); ok {
 			t.Fatal("a place too many")
 		}
 		now = now.Add(time.Second)
-		if len(g.leases) > places+remembered {
-			t.Fatalf("%d leases are kept", len(g.leases))
+		if len(p.list) > places+remembered {
+			t.Fatalf("%d probes are kept", len(p.list))
 		}
 	}
 	for n := range uint32(3000) {
-		if got, want := g.giveBack(n+1), n >= 3000-places-remembered; got != want {
-			t.Fatalf("probe %d: had a lease is %v, want %v", n+1, got, want)
+		if got, want := p.end(n+1), n >= 3000-places-remembered; got != want {
+			t.Fatalf("probe %d: ended is %v, want %v", n+1, got, want)
 		}
 	}
 }

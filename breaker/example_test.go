@@ -35,7 +35,6 @@ func Example() {
 	_, ok = b.Take(now)
 	fmt.Println("a second probe:", ok)
 	b.Record(ticket, breaker.Result{Outcome: breaker.Success}, now.Add(200*time.Millisecond))
-	fmt.Println("allowed in flight:", b.Allowance())
 	// Output:
 	// 12:00:02: closed to open
 	// refused, probe possible in 4s: connection refused
@@ -43,7 +42,6 @@ func Example() {
 	// a second probe: false
 	// 12:00:07: open to half-open
 	// 12:00:07: half-open to closed
-	// allowed in flight: 1
 }
 
 func ExampleNew() {
@@ -112,7 +110,7 @@ func ExampleBreaker_Trip() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	b.Trip(errors.New("maintenance"), 2*time.Hour, now)
 	fmt.Println(b.State(), b.Delay(now), b.Cause())
-	b.Close(now)
+	b.Reset(now)
 	fmt.Println(b.State())
 	// Output:
 	// open 2h0m0s maintenance

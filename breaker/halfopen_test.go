@@ -16,8 +16,8 @@ import (
 
 func TestS70_OpenRefusesAndTellsWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []breaker.Change
-		b := newBreaker(t, breaker.Config{Failures: 2}, func(c breaker.Change) { told = append(told, c) })
+		var reported []breaker.Change
+		b := newBreaker(t, breaker.Config{Failures: 2}, func(c breaker.Change) { reported = append(reported, c) })
 		call(t, b, time.Now(), failure)
 		if b.Cause() != nil {
 			t.Errorf("closed because of %v", b.Cause())
@@ -26,8 +26,8 @@ func TestS70_OpenRefusesAndTellsWhy(t *testing.T) {
 		call(t, b, time.Now(), breaker.Result{Outcome: breaker.Failure, Err: last})
 
 		opened := breaker.Change{From: breaker.Closed, To: breaker.Open, At: time.Now(), Delay: 5 * time.Second, Err: last}
-		if len(told) != 1 || told[0] != opened {
-			t.Errorf("told %+v, want %+v", told, opened)
+		if len(reported) != 1 || reported[0] != opened {
+			t.Errorf("reported %+v, want %+v", reported, opened)
 		}
 		if b.Cause() != last {
 			t.Errorf("opened by %v, want %v", b.Cause(), last)
@@ -122,7 +122,7 @@ func TestS73_AProbeGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 
 	t.Run("never", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := tripped(t, breaker.Config{Lease: 7 * time.Second})
+			b := tripped(t, breaker.Config{ProbeTimeout: 7 * time.Second})
 			take(t, b, time.Now())
 			want(t, b, time.Now(), breaker.HalfOpen, 7*time.Second)
 			time.Sleep(7*time.Second - 1)
@@ -151,9 +151,9 @@ func TestS74_AHangingServerGetsProbesPerLease(t *testing.T) {
 	for _, probes := range []int{1, 3} {
 		t.Run(fmt.Sprint(probes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := tripped(t, breaker.Config{Probes: probes, Lease: 20 * time.Second})
+				b := tripped(t, breaker.Config{Probes: probes, ProbeTimeout: 20 * time.Second})
 				for range 4 {
-					// A thousand at the end of each lease, and halfway through it.
+					// A thousand at each probe timeout, and halfway to it.
 					for _, sent := range []int{probes, 0} {
 						start := time.Now()
 						var granted, refused atomic.Int64
@@ -286,8 +286,8 @@ func TestC72_AProbeThatEndsOddlyFreesItsPlace(t *testing.T) {
 	}
 }
 
-// TestLateProbes: a result after the end of the lease still counts, though the
-// place has gone to another, so that a service slower than the lease is found
+// TestLateProbes: a result after the probe timeout still counts, though the
+// place has gone to another, so that a service slower than that is found
 // well; and one that is found ill is left alone.
 func TestLateProbes(t *testing.T) {
 	for _, test := range []struct {
@@ -311,7 +311,7 @@ func TestLateProbes(t *testing.T) {
 	}
 
 	// With two places and one success, one place is left: nobody passes until
-	// only one lease runs, and none.
+	// only one probe has a place, and none.
 	b := newBreaker(t, breaker.Config{Probes: 2}, nil)
 	b.Trip(errDown, 0, t0)
 	now := t0.Add(5 * time.Second)

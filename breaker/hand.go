@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Fail counts a failure of which no ticket tells, such as one found in a body
-// that had begun well. When closed it counts as any other; when half-open it
-// opens the breaker. When open it is not counted, but a retryAfter longer than
-// what is left is waited for. Zero or less: the service did not ask to be left
-// alone.
+// Fail counts a failure that belongs to no ticket, such as one found late in a
+// response body. It counts like any other when the breaker is closed, and opens
+// it when half-open. When open it is not counted, but the breaker stays open for
+// retryAfter from now where that is longer than what is left. A retryAfter of zero
+// or less means none.
 func (b *Breaker) Fail(err error, retryAfter time.Duration, now time.Time) {
 	b.fail(err, retryAfter, now)
-	b.Tell()
+	b.report()
 }
 
 func (b *Breaker) fail(err error, retryAfter time.Duration, now time.Time) {
@@ -26,12 +26,12 @@ func (b *Breaker) fail(err error, retryAfter time.Duration, now time.Time) {
 	b.failLocked(err, retryAfter, now)
 }
 
-// Trip opens the breaker for as long as any other opening would, or for
-// retryAfter where that is longer. Open already, it is open for that long from
-// now at least. Cause returns err, which may be nil.
+// Trip opens the breaker for as long as a failure would, or for retryAfter where
+// that is longer. If it is open already, it stays open for at least that long
+// from now. Cause returns err, which may be nil.
 func (b *Breaker) Trip(err error, retryAfter time.Duration, now time.Time) {
 	b.trip(err, retryAfter, now)
-	b.Tell()
+	b.report()
 }
 
 func (b *Breaker) trip(err error, retryAfter time.Duration, now time.Time) {
@@ -49,15 +49,14 @@ func (b *Breaker) trip(err error, retryAfter time.Duration, now time.Time) {
 	b.followLocked(now)
 }
 
-// Close closes the breaker and makes it as a new one: with an empty window, with
-// OpenFor as it was at first, and with no bound on what is in flight. The
-// results of calls under way count for nothing.
-func (b *Breaker) Close(now time.Time) {
-	b.close(now)
-	b.Tell()
+// Reset closes the breaker and makes it like a new one: without results, and with
+// OpenFor as configured. The results of calls in flight count for nothing.
+func (b *Breaker) Reset(now time.Time) {
+	b.reset(now)
+	b.report()
 }
 
-func (b *Breaker) close(now time.Time) {
+func (b *Breaker) reset(now time.Time) {
 	b.mu.Lock()
 	defer b.unlock()
 	now = b.advanceLocked(now)

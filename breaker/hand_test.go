@@ -96,8 +96,8 @@ func TestRetryAfter(t *testing.T) {
 
 func TestTrip(t *testing.T) {
 	byHand := errors.New("by hand")
-	var told []breaker.Change
-	b := newBreaker(t, breaker.Config{}, func(c breaker.Change) { told = append(told, c) })
+	var reported []breaker.Change
+	b := newBreaker(t, breaker.Config{}, func(c breaker.Change) { reported = append(reported, c) })
 	b.Trip(byHand, 0, t0)
 	want(t, b, t0, breaker.Open, 5*time.Second)
 	if b.Cause() != byHand {
@@ -124,20 +124,20 @@ func TestTrip(t *testing.T) {
 	want(t, b, now, breaker.Open, time.Minute)
 
 	var got []breaker.State
-	for _, c := range told {
+	for _, c := range reported {
 		got = append(got, c.To)
 	}
 	if len(got) != 3 || got[0] != breaker.Open || got[1] != breaker.HalfOpen || got[2] != breaker.Open {
-		t.Errorf("told of %v, want open, half-open, open", got)
+		t.Errorf("reported %v, want open, half-open, open", got)
 	}
-	if last := told[2]; last.Delay != time.Minute || last.Err != byHand {
-		t.Errorf("told %+v", last)
+	if last := reported[2]; last.Delay != time.Minute || last.Err != byHand {
+		t.Errorf("reported %+v", last)
 	}
 }
 
 func TestClose(t *testing.T) {
-	var told []breaker.Change
-	b := newBreaker(t, breaker.Config{Failures: 2}, func(c breaker.Change) { told = append(told, c) })
+	var reported []breaker.Change
+	b := newBreaker(t, breaker.Config{Failures: 2}, func(c breaker.Change) { reported = append(reported, c) })
 	now := t0
 	for _, state := range []breaker.State{breaker.Open, breaker.HalfOpen} {
 		call(t, b, now, failure, breaker.Result{Outcome: breaker.Failure, RetryAfter: time.Minute})
@@ -147,28 +147,28 @@ func TestClose(t *testing.T) {
 			probe = take(t, b, now)
 		}
 		want(t, b, now, state, b.Delay(now))
-		b.Close(now)
+		b.Reset(now)
 		b.Record(probe, failure, now)
 		b.Record(probe, failure, now)
 		want(t, b, now, breaker.Closed, 0)
-		if last := told[len(told)-1]; last != (breaker.Change{From: state, To: breaker.Closed, At: now}) {
-			t.Errorf("told %+v", last)
+		if last := reported[len(reported)-1]; last != (breaker.Change{From: state, To: breaker.Closed, At: now}) {
+			t.Errorf("reported %+v", last)
 		}
 		if b.Cause() != nil || b.Allowance() != math.MaxInt || !b.Clean(now) {
 			t.Errorf("not as new: cause %v, allowance %d, clean %v", b.Cause(), b.Allowance(), b.Clean(now))
 		}
 	}
 
-	// Closed already: forgets what was counted, and tells nobody.
-	before := len(told)
+	// Closed already: forgets what was counted, and reports nothing.
+	before := len(reported)
 	slow := take(t, b, now)
 	call(t, b, now, failure)
-	b.Close(now)
+	b.Reset(now)
 	call(t, b, now, failure)
 	b.Record(slow, failure, now)
 	want(t, b, now, breaker.Closed, 0)
-	if len(told) != before {
-		t.Errorf("told %+v", told[before:])
+	if len(reported) != before {
+		t.Errorf("reported %+v", reported[before:])
 	}
 	call(t, b, now, failure)
 	want(t, b, now, breaker.Open, 5*time.Second)
@@ -177,9 +177,9 @@ func TestClose(t *testing.T) {
 	now = now.Add(5 * time.Second)
 	call(t, b, now, success, failure, failure)
 	want(t, b, now, breaker.Open, 10*time.Second)
-	b.Close(now)
+	b.Reset(now)
 	call(t, b, now, breaker.Result{Outcome: breaker.Failure, RetryAfter: time.Hour})
-	b.Close(now)
+	b.Reset(now)
 	call(t, b, now, failure, failure)
 	want(t, b, now, breaker.Open, 5*time.Second)
 }

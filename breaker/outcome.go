@@ -3,16 +3,16 @@ package breaker
 import "time"
 
 // An Outcome says what the end of a call means for the breaker. The zero
-// Outcome is Ignored; so is any value not named here.
+// Outcome, and any value not named here, is Ignored.
 type Outcome uint8
 
 const (
-	// Ignored says nothing about the service: it was throttled, refused on this
-	// side, or given up by its caller. It frees the place of a probe.
+	// Ignored says nothing about the health of the service: the call was throttled,
+	// refused locally, or canceled by its caller. It makes room for another probe.
 	Ignored Outcome = iota
-	// Success: the service is up.
+	// Success means that the service is up.
 	Success
-	// Failure: the service is down, or as good as down.
+	// Failure means that the service is down, or as good as down.
 	Failure
 )
 
@@ -32,12 +32,10 @@ func (o Outcome) String() string {
 type Result struct {
 	// Outcome is what it means for the breaker.
 	Outcome Outcome
-	// Err is the failure; Cause returns that of the last failure before the
-	// breaker opened. Failure only.
+	// Err is the failure: see Cause. For a Failure only.
 	Err error
-	// RetryAfter is how long from now the service asked to be left alone. Should
-	// the breaker open, it stays open until then at least, even past MaxOpenFor:
-	// what is not to be believed must be cut before. Zero or less: it did not
-	// ask. Failure only.
+	// RetryAfter is the Retry-After that came with the failure, if any. If the
+	// breaker opens, it stays open for at least that long, even past MaxOpenFor: cap
+	// an implausible value first. Zero or less means none. For a Failure only.
 	RetryAfter time.Duration
 }

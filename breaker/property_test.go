@@ -21,7 +21,7 @@ type history struct {
 	until   time.Time // open: no grant before
 	begun   time.Time // half-open since
 	granted int       // probes since begun
-	freed   int       // of them, given back or ignored within their lease
+	freed   int       // of them, given back or ignored before they timed out
 	good    int       // of them, successes
 	running []running // probes that were not recorded
 	tickets []breaker.Ticket
@@ -33,19 +33,19 @@ type running struct {
 }
 
 // TestProbesAreBounded: over any history, what passes between an opening and a
-// closing is at most what OpenFor, Probes and Lease allow.
+// closing is at most what OpenFor, Probes and ProbeTimeout allow.
 //
 // Open, nothing passes for as long as it must be open, which is at least
 // OpenFor. Half-open for a time d, each of Probes places serves at most one
-// probe in each begun Lease, and one more for each that came back without
+// probe in each ProbeTimeout begun, and one more for each that came back without
 // having been an answer.
 func TestProbesAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{t: t, now: t0, config: breaker.Config{
-			Failures: rapid.IntRange(1, 3).Draw(t, "failures"),
-			OpenFor:  time.Duration(rapid.IntRange(1, 10).Draw(t, "open for")),
-			Probes:   rapid.IntRange(1, 4).Draw(t, "probes"),
-			Lease:    time.Duration(rapid.IntRange(1, 10).Draw(t, "lease")),
+			Failures:     rapid.IntRange(1, 3).Draw(t, "failures"),
+			OpenFor:      time.Duration(rapid.IntRange(1, 10).Draw(t, "open for")),
+			Probes:       rapid.IntRange(1, 4).Draw(t, "probes"),
+			ProbeTimeout: time.Duration(rapid.IntRange(1, 10).Draw(t, "probe timeout")),
 		}}
 		h.config.MaxOpenFor = h.config.OpenFor * time.Duration(rapid.IntRange(1, 10).Draw(t, "growth"))
 		var err error
@@ -69,7 +69,7 @@ func TestProbesAreBounded(t *testing.T) {
 				h.b.Fail(errDown, time.Duration(rapid.IntRange(0, 30).Draw(t, "retry after")), h.now)
 			},
 			"trip":  func(t *rapid.T) { h.b.Trip(errDown, 0, h.now) },
-			"close": func(t *rapid.T) { h.b.Close(h.now) },
+			"reset": func(t *rapid.T) { h.b.Reset(h.now) },
 		})
 		h.recovers()
 	})
@@ -98,7 +98,7 @@ func (h *history) take(t *rapid.T) {
 	before := h.b.State()
 	delay := h.b.Delay(h.now)
 	ticket, ok := h.b.Take(h.now)
-	h.b.Tell()
+	h.b.Report()
 	if ok != (delay == 0) {
 		t.Fatalf("granted is %v while %v, though Delay said %v", ok, before, delay)
 	}
@@ -111,7 +111,7 @@ func (h *history) take(t *rapid.T) {
 	}
 	if ticket.Probe() {
 		h.granted++
-		h.running = append(h.running, running{ticket, h.now.Add(h.config.Lease)})
+		h.running = append(h.running, running{ticket, h.now.Add(h.config.ProbeTimeout)})
 	}
 }
 
@@ -179,8 +179,8 @@ func (h *history) check(t *rapid.T) {
 			t.Fatalf("granted %v before the end", h.until.Sub(h.now))
 		}
 	case breaker.HalfOpen:
-		leases := 1 + int(h.now.Sub(h.begun)/h.config.Lease)
-		if most := h.config.Probes*leases + h.freed; h.granted > most {
+		rounds := 1 + int(h.now.Sub(h.begun)/h.config.ProbeTimeout)
+		if most := h.config.Probes*rounds + h.freed; h.granted > most {
 			t.Fatalf("%d probes in %v, with %d freed; want at most %d", h.granted, h.now.Sub(h.begun), h.freed, most)
 		}
 		inFlight := 0
@@ -204,7 +204,7 @@ func (h *history) recovers() {
 	h.now = h.now.Add(h.b.Delay(h.now))
 	needed := h.config.Probes
 	if h.b.State() == breaker.HalfOpen {
-		h.now = h.now.Add(h.config.Lease)
+		h.now = h.now.Add(h.config.ProbeTimeout)
 		needed -= h.good
 	}
 	var tickets []breaker.Ticket

@@ -16,17 +16,17 @@ import (
 // own, and against hands. After each, nothing may be wedged and no place lost.
 func TestRounds(t *testing.T) {
 	const rounds, callers, probes = 100_000, 4, 2
-	const openFor, lease = time.Second, 3 * time.Second
+	const openFor, probeTimeout = time.Second, 3 * time.Second
 
-	var told, badOrder, tooMany atomic.Int64
+	var reported, badOrder, tooMany atomic.Int64
 	state := breaker.Closed // as the callback knows it; one goroutine at a time calls back
-	b := newBreaker(t, breaker.Config{Failures: 2, OpenFor: openFor, MaxOpenFor: openFor, Probes: probes, Lease: lease},
+	b := newBreaker(t, breaker.Config{Failures: 2, OpenFor: openFor, MaxOpenFor: openFor, Probes: probes, ProbeTimeout: probeTimeout},
 		func(c breaker.Change) {
 			if c.From != state {
 				badOrder.Add(1)
 			}
 			state = c.To
-			if told.Add(1)%1000 == 0 {
+			if reported.Add(1)%1000 == 0 {
 				panic("callback")
 			}
 		})
@@ -46,7 +46,7 @@ func TestRounds(t *testing.T) {
 		func(k breaker.Ticket) { defer b.Record(k, ignored, now); panic("call") },
 		func(k breaker.Ticket) { defer b.Record(k, ignored, now); runtime.Goexit() },
 		func(k breaker.Ticket) { b.Record(k, failure, now); b.Trip(errDown, 0, now) },
-		func(k breaker.Ticket) { b.Record(k, failure, now); b.Close(now) },
+		func(k breaker.Ticket) { b.Record(k, failure, now); b.Reset(now) },
 		func(k breaker.Ticket) { b.Fail(errDown, 0, now); b.Record(k, success, now) },
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -55,7 +55,7 @@ func TestRounds(t *testing.T) {
 		// Closed, time to probe, or half-open with one place taken for good.
 		switch begin := random.IntN(3); {
 		case begin == 0 && !b.Closed():
-			guarded(func() { b.Close(now) })
+			guarded(func() { b.Reset(now) })
 		case begin > 0:
 			guarded(func() { b.Trip(errDown, 0, now) })
 			now = now.Add(openFor)
@@ -91,9 +91,9 @@ func TestRounds(t *testing.T) {
 		}
 		group.Wait()
 
-		// However it was left: once leases and opening are over, as many pass as
+		// However it was left: once probes and opening have timed out, as many pass as
 		// successes are missing, and these close it.
-		now = now.Add(lease)
+		now = now.Add(probeTimeout)
 		var last []breaker.Ticket
 		for !b.Closed() {
 			ticket, ok := b.Take(now)
@@ -115,12 +115,12 @@ func TestRounds(t *testing.T) {
 			t.Fatalf("round %d: %v after %d successes, next in %v", round, b.State(), len(last), b.Delay(now))
 		}
 	}
-	guarded(b.Tell)
+	guarded(b.Report)
 	if state != breaker.Closed {
-		t.Errorf("the last change told was to %v", state)
+		t.Errorf("the last change reported was to %v", state)
 	}
 	if n := badOrder.Load(); n > 0 {
-		t.Errorf("%d changes told out of order", n)
+		t.Errorf("%d changes reported out of order", n)
 	}
 	if n := tooMany.Load(); n > 0 {
 		t.Errorf("%d probes too many in flight", n)

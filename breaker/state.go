@@ -6,12 +6,12 @@ import "time"
 type State uint8
 
 const (
-	// Closed lets every call pass.
+	// Closed permits every call.
 	Closed State = iota
-	// Open refuses every call. The first Take after its time is up makes it
-	// half-open.
+	// Open refuses every call. It becomes HalfOpen at the first Take after its time
+	// is up.
 	Open
-	// HalfOpen lets a few probes pass.
+	// HalfOpen permits a few calls as probes.
 	HalfOpen
 )
 
@@ -29,15 +29,14 @@ func (s State) String() string {
 	}
 }
 
-// A Change is one change of state, as New's callback is told of it.
+// A Change is one change of state, as reported to the callback given to New.
 type Change struct {
 	// From and To are the states before and after.
 	From, To State
-	// At is the time at which it happened, as the call that caused it gave it.
+	// At is when it happened: the time given to the method that caused it.
 	At time.Time
-	// Delay is how long after At the first probe is possible. To Open only.
+	// Delay is how long after At the first probe is possible. For To == Open only.
 	Delay time.Duration
-	// Err is the failure that opened the breaker. To Open only; nil where none
-	// was given.
+	// Err is the failure that opened the breaker, or nil. For To == Open only.
 	Err error
 }

@@ -2,84 +2,83 @@ package breaker
 
 import "time"
 
-// A Ticket lets one call pass and ties its result to the state in which it
-// passed. Use each for one call and record it once. The zero Ticket is of no
-// state: recording it does nothing. Tickets are values; they may be copied and
-// may be dropped, as a probe's place comes back at the end of its lease.
+// A Ticket permits one call and ties its result to the state in which it was
+// taken. Use each for one call, and record it once. Recording the zero Ticket
+// does nothing. A ticket that is never recorded does no lasting harm: a probe
+// gives up its place after Config.ProbeTimeout.
 type Ticket struct {
 	gen   uint64 // the generation it was taken in; 0 is none
 	probe uint32 // which probe of that generation; 0 when closed
 }
 
-// Probe reports whether the ticket holds the place of a probe.
+// Probe reports whether the call is a probe.
 func (t Ticket) Probe() bool { return t.probe != 0 }
 
-// remembered is how many probes whose lease has ended are kept in mind, so that
-// a late result still counts. Without, a service slower than the lease would
-// never be found well.
+// remembered is how many probes that timed out are remembered, so that a late
+// result still counts. Otherwise a service slower than the probe timeout would
+// never be found healthy.
 const remembered = 16
 
-// A gate is what half-open lets through: never more probes with a running lease
-// than there are places left. Not safe for concurrent use.
-type gate struct {
-	leases []lease // in the order taken, which is that of their ends too
-	last   uint32  // number of the last probe taken; they begin with 1
+// probes are the probes of a half-open breaker: never more in flight than there
+// are places, not counting the ones that timed out. Not safe for concurrent use.
+type probes struct {
+	list []probe // in the order taken, which is that of their timeouts too
+	last uint32  // number of the last probe taken; they begin with 1
 }
 
-type lease struct {
-	probe uint32
-	end   time.Time
+type probe struct {
+	number  uint32
+	timeout time.Time // when it gives up its place
 }
 
-// take lends one of the places until end, and returns the probe's number.
-func (g *gate) take(places int, now, end time.Time) (probe uint32, ok bool) {
-	if g.room(places, now) == 0 {
+// take adds a probe that times out at timeout, and returns its number.
+func (p *probes) take(places int, now, timeout time.Time) (number uint32, ok bool) {
+	if p.room(places, now) == 0 {
 		return 0, false
 	}
-	ended := g.ended(now)
-	if ended > remembered {
-		g.leases = append(g.leases[:0], g.leases[ended-remembered:]...)
+	if n := p.timedOut(now); n > remembered {
+		p.list = append(p.list[:0], p.list[n-remembered:]...)
 	}
-	g.last++
-	g.leases = append(g.leases, lease{g.last, end})
-	return g.last, true
+	p.last++
+	p.list = append(p.list, probe{p.last, timeout})
+	return p.last, true
 }
 
-// giveBack ends the lease of a probe, and reports whether it had one, running
-// or remembered.
-func (g *gate) giveBack(probe uint32) bool {
-	for i, l := range g.leases {
-		if l.probe == probe {
-			g.leases = append(g.leases[:i], g.leases[i+1:]...)
+// end removes a probe, and reports whether it was there: in flight, or timed out
+// and remembered.
+func (p *probes) end(number uint32) bool {
+	for i, l := range p.list {
+		if l.number == number {
+			p.list = append(p.list[:i], p.list[i+1:]...)
 			return true
 		}
 	}
 	return false
 }
 
-// wait returns the time from now until one of the places, of which there is at
-// least one, is free, should no result come before.
-func (g *gate) wait(places int, now time.Time) time.Duration {
-	if g.room(places, now) > 0 {
+// wait returns the time from now until there is room for a probe, of which places
+// permits at least one, should no result come before.
+func (p *probes) wait(places int, now time.Time) time.Duration {
+	if p.room(places, now) > 0 {
 		return 0
 	}
-	return g.leases[len(g.leases)-places].end.Sub(now)
+	return p.list[len(p.list)-places].timeout.Sub(now)
 }
 
 // room returns how many of the places are free.
-func (g *gate) room(places int, now time.Time) int {
-	return max(0, places-(len(g.leases)-g.ended(now)))
+func (p *probes) room(places int, now time.Time) int {
+	return max(0, places-(len(p.list)-p.timedOut(now)))
 }
 
-// ended returns how many leases have ended by now.
-func (g *gate) ended(now time.Time) int {
-	for i, l := range g.leases {
-		if l.end.After(now) {
+// timedOut returns how many probes have timed out by now.
+func (p *probes) timedOut(now time.Time) int {
+	for i, l := range p.list {
+		if l.timeout.After(now) {
 			return i
 		}
 	}
-	return len(g.leases)
+	return len(p.list)
 }
 
-// clear begins a generation: every lease is forgotten.
-func (g *gate) clear() { g.leases, g.last = g.leases[:0], 0 }
+// clear begins a generation: every probe is forgotten.
+func (p *probes) clear() { p.list, p.last = p.list[:0], 0 }

@@ -54,12 +54,12 @@ func (b *Breaker) growsLocked(now time.Time) bool {
 	return b.delay > 0 && (b.state != Closed || now.Sub(b.closedAt) < b.config.MaxOpenFor)
 }
 
-// enterLocked begins a generation: whatever was counted, and whoever is still
-// under way, is of an older one.
+// enterLocked begins a generation: whatever was counted, and every call in
+// flight, is of an older one.
 func (b *Breaker) enterLocked() {
 	b.gen++
 	b.backlog.clear()
-	b.gate.clear()
+	b.probes.clear()
 	b.good = 0
 	b.failure = nil // lets go of it
 }

@@ -57,7 +57,7 @@ func TestS72_IgnoredChangesNothingInAnyState(t *testing.T) {
 	// a Classify could give, harms no more.
 	now := t0
 	for _, r := range []breaker.Result{{}, ignored, {Outcome: 77, Err: errDown, RetryAfter: time.Hour}} {
-		b.Close(now)
+		b.Reset(now)
 		call(t, b, now, failure)
 		check(now, breaker.Closed, 0, r)
 		call(t, b, now, failure)
@@ -68,7 +68,7 @@ func TestS72_IgnoredChangesNothingInAnyState(t *testing.T) {
 	}
 
 	// A timeout of the server's is a failure as any other.
-	b.Close(now)
+	b.Reset(now)
 	call(t, b, now, failure, breaker.Result{Outcome: breaker.Failure, Err: syscall.ETIMEDOUT})
 	want(t, b, now, breaker.Open, 5*time.Second)
 	if !errors.Is(b.Cause(), syscall.ETIMEDOUT) {
@@ -335,8 +335,8 @@ func TestWellWhileSuccessesChangeNothing(t *testing.T) {
 		call(t, b, later, success)
 	}
 	check("closed again", true)
-	if b.Lease() != 30*time.Second || b.Room(later) != math.MaxInt {
-		t.Errorf("lease %v, room for %d; want the default, and no bound", b.Lease(), b.Room(later))
+	if b.ProbeTimeout() != 30*time.Second || b.Room(later) != math.MaxInt {
+		t.Errorf("probe timeout %v, room for %d; want the default, and no bound", b.ProbeTimeout(), b.Room(later))
 	}
 
 	rate := newBreaker(t, breaker.Config{Rate: 0.5}, nil)

@@ -4,10 +4,10 @@ import "github.com/failsafe-go/failsafe-go/circuitbreaker"
 
 // A recorder counts results and decides by them: failsafe-go's circuitbreaker.
 //
-// Of what it can do we use the windows and thresholds only. Its permits cannot
-// be given back without a result and a result of an older state would count in
-// a newer one, so we hand out none and let no such result through. Its delay
-// cannot grow, so we keep the time and tell it when to half-open.
+// Only its windows and thresholds are used. Its permits cannot be returned without
+// a result, and a result of an older state would count in a newer one: none is
+// acquired, and no such result reaches it. Its delay cannot grow: the Breaker
+// keeps the time, and calls HalfOpen.
 type recorder interface {
 	RecordSuccess()
 	RecordFailure()
@@ -43,9 +43,9 @@ func stateOf(s circuitbreaker.State) State {
 	}
 }
 
-// A backlog tells which successes the recorder need not hear of in the closed
-// state, because they cannot change what it will decide: so that a success of a
-// service that is well costs no lock.
+// A backlog knows which successes need not be recorded in the closed state,
+// because they cannot change what the recorder will decide: a success of a healthy
+// service then costs no lock.
 //
 // It opens when Failures of the last Of results are failures. With only
 // successes among them, one more changes nothing. In a row, where Of is

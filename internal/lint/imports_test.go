@@ -42,6 +42,7 @@ var rules = map[string]rule{
 	"retry":              {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/awake", "internal/fault", "internal/hostname", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
 	"internal/attempt":   {ours: []string{"retryafter"}},
 	"internal/fault":     {},
+	"internal/inside":    {ours: []string{"breaker", "retryafter"}},
 	"internal/merge":     {},
 	"internal/show":      {},
 	"internal/peek":      {},

@@ -13,26 +13,26 @@ import (
 
 func TestS77_ACallbackMayUseTheBreaker(t *testing.T) {
 	var b *breaker.Breaker
-	var told []breaker.State
+	var reported []breaker.State
 	depth := 0
 	b = newBreaker(t, breaker.Config{Failures: 1}, func(c breaker.Change) {
 		depth++
 		if depth > 1 {
-			t.Error("told while it was being told")
+			t.Error("reported during another report")
 		}
-		told = append(told, c.To)
+		reported = append(reported, c.To)
 		b.State()
 		b.Closed()
 		b.Delay(c.At)
 		b.Cause()
 		b.Allowance()
 		b.Clean(c.At)
-		b.Tell()
-		if len(told) < 6 {
-			// The callback changes it on: told when it has returned, in order.
+		b.Report()
+		if len(reported) < 6 {
+			// The callback changes it on: reported when it has returned, in order.
 			switch c.To {
 			case breaker.Open:
-				b.Close(c.At)
+				b.Reset(c.At)
 			case breaker.Closed:
 				b.Trip(nil, 0, c.At)
 			}
@@ -41,18 +41,18 @@ func TestS77_ACallbackMayUseTheBreaker(t *testing.T) {
 	})
 	call(t, b, t0, failure)
 	open, closed := breaker.Open, breaker.Closed
-	if want := []breaker.State{open, closed, open, closed, open, closed}; !slices.Equal(told, want) {
-		t.Errorf("told of %v, want %v", told, want)
+	if want := []breaker.State{open, closed, open, closed, open, closed}; !slices.Equal(reported, want) {
+		t.Errorf("reported %v, want %v", reported, want)
 	}
 }
 
 func TestS77_CallbacksComeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// A slow callback, and changes by many goroutines meanwhile.
-		var told []breaker.Change
+		var reported []breaker.Change
 		b := newBreaker(t, breaker.Config{Failures: 1}, func(c breaker.Change) {
 			time.Sleep(time.Second)
-			told = append(told, c) // nobody else: there is one teller at a time
+			reported = append(reported, c) // one goroutine reports at a time
 		})
 		var group sync.WaitGroup
 		for n := range 100 {
@@ -61,19 +61,19 @@ func TestS77_CallbacksComeInOrder(t *testing.T) {
 				if n%2 == 0 {
 					b.Trip(nil, 0, time.Now())
 				} else {
-					b.Close(time.Now())
+					b.Reset(time.Now())
 				}
 			})
 		}
 		start := time.Now()
 		group.Wait()
-		if len(told) != 100 {
-			t.Fatalf("told of %d changes, want 100", len(told))
+		if len(reported) != 100 {
+			t.Fatalf("%d changes reported, want 100", len(reported))
 		}
-		for n, c := range told {
+		for n, c := range reported {
 			to := breaker.State(1 - n%2)
 			if c.From != 1-to || c.To != to || c.At.Sub(start) != time.Duration(n)*time.Millisecond {
-				t.Errorf("%d: told %+v", n, c)
+				t.Errorf("%d: reported %+v", n, c)
 			}
 		}
 	})
@@ -85,9 +85,9 @@ func TestS77_ACallbackThatPanicsWedgesNothing(t *testing.T) {
 		"Goexit": runtime.Goexit,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told []breaker.State
+			var reported []breaker.State
 			b := newBreaker(t, breaker.Config{Failures: 1}, func(c breaker.Change) {
-				told = append(told, c.To)
+				reported = append(reported, c.To)
 				end()
 			})
 			// in runs f, and reports whether it came to its end.
@@ -114,16 +114,16 @@ func TestS77_ACallbackThatPanicsWedgesNothing(t *testing.T) {
 			probe := take(t, b, now)
 			want(t, b, now, breaker.HalfOpen, 30*time.Second)
 
-			// Two are told here; each of them ends the goroutine, both are told.
+			// Two are reported here; each ends the goroutine, both are reported.
 			if in(func() { b.Record(probe, success, now) }) {
 				t.Error("the caller did not hear of it")
 			}
 			want(t, b, now, breaker.Closed, 0)
-			if want := []breaker.State{breaker.Open, breaker.HalfOpen, breaker.Closed}; !slices.Equal(told, want) {
-				t.Errorf("told of %v, want %v", told, want)
+			if want := []breaker.State{breaker.Open, breaker.HalfOpen, breaker.Closed}; !slices.Equal(reported, want) {
+				t.Errorf("reported %v, want %v", reported, want)
 			}
-			if !in(func() { b.Tell() }) {
-				t.Error("something was left to tell")
+			if !in(func() { b.Report() }) {
+				t.Error("a change was left unreported")
 			}
 		})
 	}
@@ -132,11 +132,11 @@ func TestS77_ACallbackThatPanicsWedgesNothing(t *testing.T) {
 // TestTakeNeverCallsBack: a lock may be held around it that the callback wants.
 func TestTakeNeverCallsBack(t *testing.T) {
 	var line sync.Mutex
-	var told []breaker.State
+	var reported []breaker.State
 	b := newBreaker(t, breaker.Config{Failures: 1}, func(c breaker.Change) {
 		line.Lock()
 		defer line.Unlock()
-		told = append(told, c.To)
+		reported = append(reported, c.To)
 	})
 	call(t, b, t0, failure)
 
@@ -150,15 +150,15 @@ func TestTakeNeverCallsBack(t *testing.T) {
 	b.Cause()
 	b.Clean(now)
 	line.Unlock()
-	if len(told) != 1 {
-		t.Errorf("told of %v under the lock", told[1:])
+	if len(reported) != 1 {
+		t.Errorf("reported %v under the lock", reported[1:])
 	}
-	b.Tell()
-	if len(told) != 2 || told[1] != breaker.HalfOpen {
-		t.Errorf("told of %v, want half-open too", told)
+	b.Report()
+	if len(reported) != 2 || reported[1] != breaker.HalfOpen {
+		t.Errorf("reported %v, want half-open too", reported)
 	}
 	b.Record(ticket, success, now)
-	if len(told) != 3 || told[2] != breaker.Closed {
-		t.Errorf("told of %v, want closed too", told)
+	if len(reported) != 3 || reported[2] != breaker.Closed {
+		t.Errorf("reported %v, want closed too", reported)
 	}
 }
