@@ -177,8 +177,9 @@ func TestC87_StoreFails(t *testing.T) {
 				if (err == nil) != (tc.reason == 0) {
 					s.Errorf("Quota.Wait: got %v", err)
 				}
-				if d := q.Delay(1); (d == 0) != (tc.reason == 0) {
-					s.Errorf("Quota.Delay: got %v", d)
+				d, err := q.Delay(s.Context(), 1)
+				if refuse := tc.down == headway.StoreDownRefuse; errors.Is(err, errGone) != refuse || !refuse && (d == 0) != (tc.reason == 0) {
+					s.Errorf("Quota.Delay: got %v, %v", d, err)
 				}
 			})
 		})
@@ -237,7 +238,7 @@ func TestC87_LateGrantsGoBack(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		if left := q.Remaining(); left != 2 {
+		if left := remaining(s, q); left != 2 {
 			s.Errorf("%d left, want 2: B was not sent", left)
 		}
 	})
@@ -266,7 +267,7 @@ func TestS13_OneSecretShares(t *testing.T) {
 				if err != nil {
 					s.Fatal(err)
 				}
-				if left := q.Remaining(); left != tc.left {
+				if left := remaining(s, q); left != tc.left {
 					s.Errorf("with %s secret %d are left, want %d", name, left, tc.left)
 				}
 			})
@@ -288,12 +289,12 @@ func TestOpenQuotaSharesTheBudget(t *testing.T) {
 		}
 		s.until(time.Second)
 		s.sendAll(ask{}, "A", "B")
-		if d := q.Delay(1); d != 9*time.Second {
+		if d := delay(s, q, 1); d != 9*time.Second {
 			s.Errorf("Delay is %v, want 9s", d)
 		}
 		s.wantStarts("A@1s B@10s")
-		q.Spend(4)
-		if left := q.Remaining(); left != -3 {
+		spend(s, q, 4)
+		if left := remaining(s, q); left != -3 {
 			s.Errorf("%d left, want -3", left)
 		}
 		d, err := s.Delay(ask{}.request("C"))
@@ -330,7 +331,7 @@ func TestC22_OverRestarts(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		q.Spend(2) // a debt: two intervals from now
+		spend(s, q, 2) // a debt: two intervals from now
 		s.until(3 * time.Hour)
 		again("E", headway.ErrThrottled, time.Hour)
 		s.until(4 * time.Hour)
@@ -420,7 +421,7 @@ func TestS13_AStoreHearsNoKeys(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		q.Spend(1)
+		spend(s, q, 1)
 		s.Snapshot()
 		s.wantStarts("A@0s B@5s")
 		if text := l.text.String(); strings.Contains(text, secretKey) || !strings.Contains(text, "rule%20key/") {

@@ -74,7 +74,7 @@ func TestAllocLongKeysAreNotKept(t *testing.T) {
 				if err := headway.Settle(resp, "key", 5); err != nil {
 					s.Error(err)
 				}
-				if got := quotas[i].Remaining(); got != 95 {
+				if got := remaining(s, quotas[i]); got != 95 {
 					s.Errorf("%d are left, want 95", got)
 				}
 			}

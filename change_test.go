@@ -207,21 +207,21 @@ func TestQuotaOfAVanishedRule(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		q.Spend(9)
+		spend(s, q, 9)
 		for name, next := range map[string][]headway.Policy{
 			"no policies": nil, "no rule": limits(), "another host": {{Hosts: []string{"x.test"}, Name: "*"}}, "keyed now": rules(headway.Rule{
 				Name: "5/1h", Key: headway.FromCallKey, Limit: limiter.PerHour(5),
 			}),
 		} {
 			s.set(next)
-			q.Spend(1)
+			spend(s, q, 1)
 			if err := q.Wait(s.Context(), 100); err != nil {
 				s.Errorf("%s: Wait: got %v, want nil", name, err)
 			}
-			if got := q.Remaining(); got != math.MaxInt64 {
+			if got := remaining(s, q); got != math.MaxInt64 {
 				s.Errorf("%s: Remaining: got %d, want no limit", name, got)
 			}
-			if got := q.Delay(100); got != 0 {
+			if got := delay(s, q, 100); got != 0 {
 				s.Errorf("%s: Delay: got %v, want 0", name, got)
 			}
 			ended, cancel := contextEnded(s)
@@ -231,8 +231,8 @@ func TestQuotaOfAVanishedRule(t *testing.T) {
 			cancel()
 		}
 		s.set(limits(limiter.PerHour(5)))
-		q.Spend(2)
-		if got := q.Remaining(); got != 3 {
+		spend(s, q, 2)
+		if got := remaining(s, q); got != 3 {
 			s.Errorf("it is back: got %d, want 3", got)
 		}
 	})

@@ -125,7 +125,7 @@ func TestFullLineOfOtherKinds(t *testing.T) {
 		play(t, perTenant(3), func(s *scene) {
 			s.sendAll(key("a"), "a0", "a1", "a2", "a3")
 			q := s.quota("api.test", "key", "b")
-			q.Spend(1)
+			spend(s, q, 1)
 			done := make(chan error, 1)
 			s.all.Go(func() { done <- q.Wait(s.Context(), 1) })
 			synctest.Wait()
@@ -142,7 +142,7 @@ func TestFullLineOfOtherKinds(t *testing.T) {
 		})
 		play(t, perTenant(3), func(s *scene) { // and makes way
 			q := s.quota("api.test", "key", "a")
-			q.Spend(1)
+			spend(s, q, 1)
 			errs := make(chan error, 3)
 			for range 3 {
 				s.all.Go(func() { errs <- q.Wait(s.Context(), 1) })

@@ -1,6 +1,7 @@
 package headway_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -52,7 +53,11 @@ func Example_failsafe() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(quota.Remaining(), "of 10 left")
+	left, err := quota.Remaining(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(left, "of 10 left")
 	// Output:
 	// false closed
 	// false open

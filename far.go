@@ -358,29 +358,27 @@ func (v *visit) learnFar(ctx context.Context, key line.LearnedKey, dialect strin
 	}
 }
 
-// delay returns how long the request would wait if it came now.
-func (v *visit) delay(ctx context.Context, noSlot bool) time.Duration {
+// delay returns how long the request would wait if it came now. Its error is the
+// context's, or that of a store whose place nothing takes (StoreDownRefuse).
+func (v *visit) delay(ctx context.Context, noSlot bool) (time.Duration, error) {
 	if v.t.store != nil {
 		d, err := v.delayFar(ctx, noSlot)
-		switch {
-		case err == nil:
-			return d
-		case v.policy.Store.Down == StoreDownRefuse:
-			return v.t.store.retryIn(err)
+		if err == nil || err == ctx.Err() || v.policy.Store.Down == StoreDownRefuse {
+			return d, err
 		}
 	}
 	v.open(ctx)
 	if r := v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who}, v.gate.side()); r != nil {
-		return r.RetryAfter
+		return r.RetryAfter, nil
 	}
-	return 0
+	return 0, nil
 }
 
 func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err error) {
 	defer v.endFar()
 	v.openFar(ctx)
 	v.far.ask.NoSlot = noSlot
-	r, err := v.far.line.Delay(context.Background(), &v.far.ask)
+	r, err := v.far.line.Delay(ctx, &v.far.ask)
 	if err != nil {
 		v.goNear(err)
 		return 0, err
@@ -395,8 +393,9 @@ func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err
 }
 
 // do does an operation with n units of a claim, which were taken at an instant. A
-// rule that is no more has all that anybody wants.
-func (s *farStore) do(v *visit, kind store.OpKind, c *claim, n int64, taken time.Duration) (store.Result, error) {
+// rule that is no more has all that anybody wants. When ctx ends, do returns its
+// error; the operation is done all the same.
+func (s *farStore) do(ctx context.Context, v *visit, kind store.OpKind, c *claim, n int64, taken time.Duration) (store.Result, error) {
 	ss, group := v.policy.sites, v.policy.groupOf(v.name)
 	limit, ok := ss.farSetting().Limits(c.rule.place)
 	if !ok {
@@ -408,7 +407,7 @@ func (s *farStore) do(v *visit, kind store.OpKind, c *claim, n int64, taken time
 	need := store.Need{Budget: v.budgetName(c.rule, c.key), Limit: limit, Cost: n, Taken: int64(taken)}
 	frees := kind == store.OpGive || kind == store.OpSpend && n < 0
 	uses := kind == store.OpSpend && n > 0
-	return l.Do(context.Background(), store.Op{Kind: kind, Group: group, Needs: []store.Need{need}}, frees, uses)
+	return l.Do(ctx, store.Op{Kind: kind, Group: group, Needs: []store.Need{need}}, frees, uses)
 }
 
 // statuses returns what is known of the hosts of policies without asking the store.

@@ -62,7 +62,7 @@ func (p *pair) wantLeft(a, b int64) {
 		if err != nil {
 			p.Fatal(err)
 		}
-		if got := q.Remaining(); got != want {
+		if got := remaining(p, q); got != want {
 			p.Errorf("after %v %c sees %d left, want %d", time.Since(p.base.epoch), "AB"[i], got, want)
 		}
 	}

@@ -33,7 +33,7 @@ func TestStoreBatch(t *testing.T) {
 			if err != nil {
 				s.Fatal(err)
 			}
-			return q.Remaining()
+			return remaining(s, q)
 		}
 		for i := range 200 {
 			s.wantOK(s.send(strconv.Itoa(i), ask{}))
@@ -161,7 +161,7 @@ func TestStoreBatchIsForItsCost(t *testing.T) {
 		}
 		s.wantOK(s.send("A", cost(9)))
 		s.until(2 * time.Second) // what is aside has gone back
-		if got := q.Remaining(); got != 100-18 {
+		if got := remaining(s, q); got != 100-18 {
 			s.Errorf("%d are left, want %d", got, 100-18)
 		}
 	})

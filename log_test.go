@@ -46,7 +46,7 @@ func story(s *scene) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	quota.Spend(-1)
+	spend(s, quota, -1)
 }
 
 // Production logs refusals and pauses as warnings, and what waited long.

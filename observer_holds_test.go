@@ -148,7 +148,7 @@ func TestObserversDelayNobody(t *testing.T) {
 			s.sendAll(ask{}, "x", "y", "z", "B", "C", "D")
 			q := s.quota("api.test", "3/10s", "")
 			s.until(time.Second)
-			s.all.Go(func() { storm(func() { q.Spend(-2) }) })
+			s.all.Go(func() { storm(func() { spend(s, q, -2) }) })
 			s.until(9 * time.Second)
 		}, "x@0s y@0s z@0s B@1s C@1s D@10s", ""},
 		headway.EventNoKey: {rules(keyed(three)), func(s *scene) {
@@ -219,7 +219,7 @@ func TestObserverOfAStoreDelaysNobody(t *testing.T) {
 		disk.delay.Store(int64(time.Second))
 		s.until(10500 * time.Millisecond)
 		disk.fail.Store(true)
-		other.Spend(1)
+		spend(s, other, 1)
 		s.wantStarts("x@0s y@0s z@0s B@11s C@11s A@12s")
 		if !m.done.Load() {
 			t.Error("nobody was told of the store")

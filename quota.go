@@ -8,7 +8,6 @@ import (
 
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
-	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
 )
 
@@ -16,6 +15,10 @@ import (
 // the Transport: what is spent on one side is gone on the other. It follows
 // SetPolicies; when its rule is no more, it does nothing, admits everything and
 // has math.MaxInt64 remaining. Any number of goroutines may use it.
+//
+// The context of its methods bounds the time that they wait, for Config.Store too:
+// when the context ends, they return its error. Without a store, Spend, Remaining
+// and Delay return no other error.
 type Quota struct {
 	t            *Transport
 	scheme, host string
@@ -88,17 +91,24 @@ func (q *Quota) visit(n int64) *visit {
 }
 
 // Spend counts n units as used now, by traffic that did not go through the
-// Transport. It does not wait, and may overdraw: the debt delays what comes
-// next. A negative n gives back the oldest units that still count. With a
-// Config.Store it returns when the store has it; while that is away, what is spent
-// counts in this process alone.
-func (q *Quota) Spend(n int64) {
+// Transport. It does not wait in line, and may overdraw: the debt delays later
+// requests. A negative n returns the oldest units that still count.
+//
+// With a Config.Store it returns when the store has counted them. While the store
+// is down, they count in this process alone under StoreDownLocal; otherwise they are
+// not counted, and the error wraps the store's. When ctx has ended before, nothing is
+// spent; when it ends while the store works, the units may count or not.
+func (q *Quota) Spend(ctx context.Context, n int64) error {
 	v := q.visit(n)
-	if v == nil || n == 0 {
-		return
+	if v == nil || n == 0 || ctx.Err() != nil {
+		return ctx.Err()
 	}
-	ctx := context.Background()
-	v.tell(ctx, Event{Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Remaining: v.spend(ctx, n)})
+	left, err := v.spend(ctx, n)
+	if err != nil {
+		return q.fail(ctx, err)
+	}
+	v.tell(ctx, Event{Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Remaining: left})
+	return nil
 }
 
 // Wait takes n units as soon as its turn comes, in the same line as the requests
@@ -131,40 +141,60 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 }
 
 // Remaining returns how many units could start now: negative when overdrawn.
-func (q *Quota) Remaining() int64 {
+// While Config.Store is down, it is what this process may use on its own; under
+// StoreDownRefuse it is an error that wraps the store's.
+func (q *Quota) Remaining(ctx context.Context) (int64, error) {
 	v := q.visit(0)
-	if v == nil {
-		return law.Unlimited
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case v == nil:
+		return law.Unlimited, nil
 	}
-	return v.left(context.Background())
+	left, err := v.left(ctx)
+	return left, q.fail(ctx, err)
 }
 
-// Delay returns how long a Wait for n units that comes now would take: zero if
-// it would not wait, limiter.Never if it can never have them or n is negative. It
-// takes nothing.
-func (q *Quota) Delay(n int64) time.Duration {
+// Delay returns how long a Wait for n units would take if it came now: zero if it
+// would not wait, limiter.Never if it can never have them. It takes nothing. A
+// negative n is an error. While Config.Store is down, it is what would hold in this
+// process on its own; under StoreDownRefuse it is an error that wraps the store's.
+func (q *Quota) Delay(ctx context.Context, n int64) (time.Duration, error) {
 	if n < 0 {
-		return limiter.Never
+		return 0, fmt.Errorf("headway: quota: the cost is %d; it must be 0 or more", n)
 	}
 	v := q.visit(n)
-	if v == nil {
-		return 0
+	if v == nil || ctx.Err() != nil {
+		return 0, ctx.Err()
 	}
-	return v.delay(context.Background(), true)
+	d, err := v.delay(ctx, true)
+	return d, q.fail(ctx, err)
+}
+
+// fail returns the public error for err, which is nil, the context's, or the store's.
+func (q *Quota) fail(ctx context.Context, err error) error {
+	if err == nil || err == ctx.Err() {
+		return err
+	}
+	return fmt.Errorf("headway: %v, without the store: %w", q, q.t.store.why(err))
 }
 
 // spend counts n units of the visit's only claim, and returns what is left. While
-// the store is away they count in this process.
-func (v *visit) spend(ctx context.Context, n int64) int64 {
+// the store is away they count in this process under StoreDownLocal; else spend
+// returns the store's error.
+func (v *visit) spend(ctx context.Context, n int64) (int64, error) {
 	c := &v.claims.few[0]
 	if v.t.store != nil {
-		res, err := v.t.store.do(v, store.OpSpend, c, n, 0)
+		res, err := v.t.store.do(ctx, v, store.OpSpend, c, n, 0)
 		if err == nil {
-			return res.Remaining[0]
+			return res.Remaining[0], nil
+		}
+		if err == ctx.Err() || v.policy.Store.Down != StoreDownLocal {
+			return 0, err
 		}
 	}
 	l, b, _ := v.spendNear(ctx, n)
-	return l.Remaining(b)
+	return l.Remaining(b), nil
 }
 
 // spendNear counts n units of the visit's only claim in memory. Its budget may be
@@ -179,15 +209,19 @@ func (v *visit) spendNear(ctx context.Context, n int64) (l *line.Line, b *line.B
 	}
 }
 
-// left returns what is left of the visit's only claim.
-func (v *visit) left(ctx context.Context) int64 {
+// left returns what is left of the visit's only claim: in this process's memory
+// while the store is away, unless it is the store's to say (StoreDownRefuse).
+func (v *visit) left(ctx context.Context) (int64, error) {
 	c := &v.claims.few[0]
 	if v.t.store != nil {
-		res, err := v.t.store.do(v, store.OpRead, c, 0, 0)
+		res, err := v.t.store.do(ctx, v, store.OpRead, c, 0, 0)
 		if err == nil {
-			return res.Remaining[0]
+			return res.Remaining[0], nil
+		}
+		if err == ctx.Err() || v.policy.Store.Down == StoreDownRefuse {
+			return 0, err
 		}
 	}
 	v.open(ctx)
-	return v.site.line.Remaining(c.budget)
+	return v.site.line.Remaining(c.budget), nil
 }

@@ -33,9 +33,34 @@ func (s *scene) quota(host, rule, key string) *headway.Quota {
 	return q
 }
 
+func spend(tb testing.TB, q *headway.Quota, n int64) {
+	tb.Helper()
+	if err := q.Spend(context.Background(), n); err != nil {
+		tb.Error(err)
+	}
+}
+
+func remaining(tb testing.TB, q *headway.Quota) int64 {
+	tb.Helper()
+	left, err := q.Remaining(context.Background())
+	if err != nil {
+		tb.Error(err)
+	}
+	return left
+}
+
+func delay(tb testing.TB, q *headway.Quota, n int64) time.Duration {
+	tb.Helper()
+	d, err := q.Delay(context.Background(), n)
+	if err != nil {
+		tb.Error(err)
+	}
+	return d
+}
+
 func (s *scene) wantRemaining(q *headway.Quota, want int64) {
 	s.Helper()
-	if got := q.Remaining(); got != want {
+	if got := remaining(s, q); got != want {
 		s.Errorf("remaining: got %d, want %d", got, want)
 	}
 }
@@ -46,23 +71,23 @@ func TestS50_Spend(t *testing.T) {
 	playConfig(t, cfg, func(s *scene) {
 		q := s.quota("api.test", "10/1m", "")
 		s.wantRemaining(q, 10)
-		q.Spend(3)
+		spend(s, q, 3)
 		s.wantRemaining(q, 7)
 		if got := s.remaining("api.test", "10/1m"); got != 7 {
 			s.Errorf("the transport has %d left, want 7", got)
 		}
 		s.until(30 * time.Second)
-		q.Spend(12)
+		spend(s, q, 12)
 		s.wantRemaining(q, -5)
 		// 15 are spent: at 1m0s 3 come back and leave 12 of 10.
-		if d := q.Delay(1); d != time.Minute {
+		if d := delay(s, q, 1); d != time.Minute {
 			s.Errorf("Delay: got %v, want 1m", d)
 		}
 		s.send("A", ask{})
 		s.wantStarts("A@1m30s")
-		q.Spend(-100)
+		spend(s, q, -100)
 		s.wantRemaining(q, 10)
-		q.Spend(0)
+		spend(s, q, 0)
 		var spends []string
 		for _, e := range events {
 			if e.Kind == headway.EventSpend {
@@ -82,12 +107,12 @@ func TestS50_Spend(t *testing.T) {
 func TestS50_SpendMovesTheLine(t *testing.T) {
 	play(t, limits(limiter.Limit{N: 1, Per: 10 * time.Second, Law: limiter.Bucket, Burst: 3}), func(s *scene) {
 		q := s.quota("api.test", "bucket 1/10s burst 3", "")
-		q.Spend(3)
+		spend(s, q, 3)
 		s.sendAll(ask{}, "A", "B")
 		s.until(time.Second)
-		q.Spend(2) // A at 30 s
+		spend(s, q, 2) // A at 30 s
 		s.until(2 * time.Second)
-		q.Spend(-1) // A at 20 s
+		spend(s, q, -1) // A at 20 s
 		s.wantStarts("A@20s B@30s")
 	})
 }
@@ -135,8 +160,8 @@ func TestS51_WaitInLine(t *testing.T) {
 		if err := q.Wait(s.Context(), -1); err == nil || errors.Is(err, headway.ErrThrottled) {
 			s.Errorf("a negative cost: got %v, want an error", err)
 		}
-		if d := q.Delay(-1); d != limiter.Never {
-			s.Errorf("a negative cost: got %v, want Never", d)
+		if d, err := q.Delay(s.Context(), -1); d != 0 || err == nil {
+			s.Errorf("a negative cost: got %v, %v, want an error", d, err)
 		}
 		ended, _ := contextEnded(s)
 		if err := q.Wait(ended, 1); err != context.Canceled {
@@ -285,7 +310,7 @@ func TestS52_SettleFromTheBody(t *testing.T) {
 					s.Fatal(err)
 				}
 				q := s.quota("api.test", "tokens", "")
-				left := q.Remaining()
+				left := remaining(s, q)
 				for i, n := range []int64{40, 130, 40, 90, 40, 40, 0, 7, 90} { // the last one counts
 					if l.Law == limiter.Bucket && i > 4 {
 						break // it gives back a little less when it is almost full
@@ -293,7 +318,7 @@ func TestS52_SettleFromTheBody(t *testing.T) {
 					if err := headway.Settle(resp, "tokens", n); err != nil {
 						s.Error(err)
 					}
-					if got := q.Remaining(); got != left+90-n {
+					if got := remaining(s, q); got != left+90-n {
 						s.Errorf("settled %d: got %d left, want %d", n, got, left+90-n)
 					}
 				}
@@ -465,21 +490,21 @@ func TestSpendsAsLargeAsTheyCome(t *testing.T) {
 				q := s.quota("api.test", "r", "")
 				for _, list := range [][]int64{{3, math.MinInt64}, {3, 4, -math.MaxInt64}, {math.MaxInt64, math.MinInt64}} {
 					for _, n := range list {
-						q.Spend(n)
+						spend(s, q, n)
 					}
-					if got := q.Remaining(); got != 10 {
+					if got := remaining(s, q); got != 10 {
 						s.Errorf("after %d: %d are left, want 10", list, got)
 					}
 				}
-				q.Spend(math.MaxInt64)
+				spend(s, q, math.MaxInt64)
 				s.until(30 * time.Second)
-				q.Spend(4)
-				q.Spend(3)
-				if got := q.Remaining(); got > -1_000_000 {
+				spend(s, q, 4)
+				spend(s, q, 3)
+				if got := remaining(s, q); got > -1_000_000 {
 					s.Errorf("%d are left, want the debt", got)
 				}
 				s.until(60 * time.Second)
-				if got := max(0, q.Remaining()); got != tc.after {
+				if got := max(0, remaining(s, q)); got != tc.after {
 					s.Errorf("%d are left after the debt, want %d", got, tc.after)
 				}
 			})

@@ -70,8 +70,8 @@ func TestS12_KeyError(t *testing.T) {
 				if err != nil {
 					s.Fatal(err)
 				}
-				if q.Remaining() != 7 {
-					s.Errorf("got %d left, want all 7", q.Remaining())
+				if left := remaining(s, q); left != 7 {
+					s.Errorf("got %d left, want all 7", left)
 				}
 				if _, err := s.Delay(tc.ask.request("A")); !errors.Is(err, headway.ErrKey) {
 					s.Errorf("Delay: got %v, want a *KeyError", err)
@@ -141,7 +141,7 @@ func TestS13_KeysArePrivate(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		q.Spend(2)
+		spend(s, q, 2)
 		if err := q.Wait(s.Context(), 4); err != nil {
 			texts = append(texts, err.Error())
 		}

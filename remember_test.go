@@ -42,11 +42,11 @@ func TestC80_AllocStaysBoundedOverAMillionHosts(t *testing.T) {
 	}}
 	playConfig(t, headway.Config{Policies: p, MaxHosts: most, Observer: observer}, func(s *scene) {
 		s.base.quiet = true
-		s.quota("debt.test", perMS.String(), "").Spend(3_600_000) // an hour of debt
-		s.quota("line.test", perMS.String(), "").Spend(600_000)
+		spend(s, s.quota("debt.test", perMS.String(), ""), 3_600_000) // an hour of debt
+		spend(s, s.quota("line.test", perMS.String(), ""), 600_000)
 		waiting := s.send("waits", ask{url: "https://line.test"})
 		s.send("key", ask{url: "https://keys.test/keys", call: headway.Call{Key: "debt"}})
-		s.quota("keys.test", "key", "debt").Spend(3_600_000)
+		spend(s, s.quota("keys.test", "key", "debt"), 3_600_000)
 		before := heap()
 		keys := ask{url: "https://keys.test/keys"}
 		for i := range n {
@@ -75,10 +75,10 @@ func TestC80_AllocStaysBoundedOverAMillionHosts(t *testing.T) {
 		if overflows > 0 {
 			s.Errorf("overflowed %d times, want never", overflows)
 		}
-		if got := s.quota("debt.test", perMS.String(), "").Remaining(); got > -3_000_000 {
+		if got := remaining(s, s.quota("debt.test", perMS.String(), "")); got > -3_000_000 {
 			s.Errorf("the debt is forgotten: got %d", got)
 		}
-		if got := s.quota("keys.test", "key", "debt").Remaining(); got > -3_000_000 {
+		if got := remaining(s, s.quota("keys.test", "key", "debt")); got > -3_000_000 {
 			s.Errorf("the key's debt is forgotten: got %d", got)
 		}
 		s.all.Wait()
@@ -260,7 +260,9 @@ func TestForgettingIsNotNoticed(t *testing.T) {
 					synctest.Wait()
 					if a.spend > 2 || a.spend < 0 {
 						if q, err := tr.Quota(host, list[0].String(), ""); err == nil {
-							q.Spend(a.spend)
+							if err := q.Spend(context.Background(), a.spend); err != nil {
+								t.Error(err)
+							}
 						}
 					}
 					time.Sleep(a.pause)

@@ -192,11 +192,11 @@ func TestNewerRowOnEveryWay(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		if n := q.Remaining(); n != 2 {
+		if n := remaining(s, q); n != 2 {
 			s.Errorf("%d are left, want the 2 of this process", n)
 		}
-		q.Spend(2)
-		if d := q.Delay(1); d != time.Minute {
+		spend(s, q, 2)
+		if d := delay(s, q, 1); d != time.Minute {
 			s.Errorf("the delay is %v, want %v", d, time.Minute)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

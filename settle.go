@@ -147,7 +147,7 @@ func (s *settlement) correct(i *settleItem, cost int64) (*keptEvents, error) {
 		if last := &i.parts[len(i.parts)-1]; last.line != nil {
 			e.Remaining = last.line.Remaining(last.budget)
 		} else {
-			e.Remaining = v.left(ctx)
+			e.Remaining, _ = v.left(ctx)
 		}
 		v.kept.list = append(v.kept.list, e)
 	}
@@ -160,7 +160,7 @@ func (v *visit) correct(ctx context.Context, i *settleItem, cost int64) error {
 		n := min(i.cost-cost, p.cost)
 		if p.line != nil {
 			p.line.Give(p.budget, p.at, n) // a budget that is forgotten no longer counted them
-		} else if _, err := v.t.store.do(v, store.OpGive, &v.claims.few[0], n, p.at); err != nil {
+		} else if _, err := v.t.store.do(ctx, v, store.OpGive, &v.claims.few[0], n, p.at); err != nil {
 			return err
 		}
 		i.cost -= n
@@ -174,7 +174,7 @@ func (v *visit) correct(ctx context.Context, i *settleItem, cost int64) error {
 	}
 	p := part{cost: more}
 	if v.t.store != nil {
-		res, err := v.t.store.do(v, store.OpSpend, &v.claims.few[0], more, 0)
+		res, err := v.t.store.do(ctx, v, store.OpSpend, &v.claims.few[0], more, 0)
 		if err != nil {
 			return err
 		}

@@ -135,9 +135,9 @@ func TestSnapshotOverAStoreTellsWhatIsKnown(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		q.Spend(4)
+		spend(s, q, 4)
 		left(a, -2, 0)
-		q.Spend(-1)
+		spend(s, q, -1)
 		left(a, -1, 0)
 	})
 }

@@ -233,7 +233,7 @@ func storms(t *testing.T, overStore bool, seed uint64, length time.Duration) {
 			switch r.IntN(200) {
 			case 0:
 				if q, err := tr.Quota("1.test", "key", "2"); err == nil {
-					q.Spend(r.Int64N(7) - 3)
+					q.Spend(ctx, r.Int64N(7)-3)
 					q.Wait(ctx, 1)
 				}
 			case 1:

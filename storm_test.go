@@ -279,7 +279,7 @@ func TestC54_Storm(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				q.Spend(int64(i%7) - 3)
+				spend(t, q, int64(i%7)-3)
 				q.Wait(ctx, 1)
 			case 1:
 				tr.Snapshot()
@@ -438,9 +438,9 @@ func TestObserverMayCall(t *testing.T) {
 			s.Error(err)
 			return
 		}
-		q.Remaining()
-		q.Spend(1)
-		q.Spend(-1)
+		remaining(t, q)
+		spend(t, q, 1)
+		spend(t, q, -1)
 		if err := tr.SetPolicies(limits(limiter.PerMinute(3))); err != nil {
 			s.Error(err)
 		}

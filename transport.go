@@ -169,7 +169,7 @@ func (t *Transport) CloseIdleConnections() {
 // limiter.Never where req can never start. While the host's breaker is open it is
 // no less than the time until it may be probed. Where the wait depends on what
 // nobody can foretell it is a lower bound. Delay takes nothing. The error is a
-// *KeyError.
+// *KeyError, or the context's where that ends before Config.Store has responded.
 func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 	call := CallFrom(req.Context())
 	if call.Bypass || req.URL == nil {
@@ -182,7 +182,11 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 	if err := v.match(call); err != nil {
 		return 0, err
 	}
-	return v.delay(req.Context(), false), nil
+	d, err := v.delay(req.Context(), false)
+	if err != nil && err != req.Context().Err() {
+		return t.store.retryIn(err), nil
+	}
+	return d, err
 }
 
 // WaitBudget returns the wait budget of req: how long it may stand in line, by its

@@ -97,22 +97,22 @@ func TestVanishedRulesLeaveNothing(t *testing.T) {
 		s.sendAll(ask{}, "A", "B", "C") // C waits for gone
 		s.until(time.Minute)
 		s.set(rules(per("new", 2), per("stays", 3)))
-		if got := s.quota("api.test", "new", "").Remaining(); got != 2 {
+		if got := remaining(s, s.quota("api.test", "new", "")); got != 2 {
 			s.Errorf("%d are left of the new rule, want 2: nothing has been taken", got)
 		}
-		gone.Spend(10)
-		if got := gone.Delay(1); got != 0 {
+		spend(s, gone, 10)
+		if got := delay(s, gone, 1); got != 0 {
 			s.Errorf("a quota of a rule that has gone: got %v, want no wait", got)
 		}
-		if got := s.quota("api.test", "stays", "").Remaining(); got != 0 {
+		if got := remaining(s, s.quota("api.test", "stays", "")); got != 0 {
 			s.Errorf("%d are left of the rule that stays, want 0: A, B and C", got)
 		}
 		s.send("D", ask{}) // for stays
 		s.set(rules(per("gone", 2), per("new", 2), per("stays", 4)))
-		if got := s.quota("api.test", "gone", "").Remaining(); got != 2 {
+		if got := remaining(s, s.quota("api.test", "gone", "")); got != 2 {
 			s.Errorf("%d are left of the rule that has come back, want 2", got)
 		}
-		if got := s.quota("api.test", "new", "").Remaining(); got != 1 {
+		if got := remaining(s, s.quota("api.test", "new", "")); got != 1 {
 			s.Errorf("%d are left of the new rule, want 1: D", got)
 		}
 		s.wantStarts("A@0s B@0s C@1m0s D@1m0s")
@@ -142,7 +142,7 @@ func TestVanishedWhileInFlight(t *testing.T) {
 				if err := headway.Settle(first.resp, "a", 1); err != nil {
 					s.Error(err)
 				}
-				if got := s.quota("api.test", "c", "k").Remaining(); got != 10 {
+				if got := remaining(s, s.quota("api.test", "c", "k")); got != 10 {
 					s.Errorf("%d are left, want 10", got)
 				}
 				s.send("B", a)

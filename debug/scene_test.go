@@ -125,7 +125,9 @@ func newSceneOf(t *testing.T, pause string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.Spend(75_000)
+	if err := q.Spend(context.Background(), 75_000); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		s.now(t, "GET", "https://api.model.test/", "", 1_000)
 	}

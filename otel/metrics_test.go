@@ -78,8 +78,11 @@ func TestS81_EveryMetric(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		quota.Spend(100)
-		quota.Spend(-40)
+		for _, n := range []int64{100, -40} {
+			if err := quota.Spend(t.Context(), n); err != nil {
+				t.Error(err)
+			}
+		}
 		synctest.Wait()
 
 		base := []string{

@@ -31,7 +31,13 @@ func (s *scene) pause(d time.Duration) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	q.Spend(max(q.Remaining(), 0))
+	left, err := q.Remaining(context.Background())
+	if err != nil {
+		s.Error(err)
+	}
+	if err := q.Spend(context.Background(), max(left, 0)); err != nil {
+		s.Error(err)
+	}
 }
 
 func (s *scene) maxWait() time.Duration {

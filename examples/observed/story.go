@@ -42,10 +42,12 @@ func tell(o *observed, s *service, url string, w io.Writer) error {
 	time.Sleep(time.Second)
 
 	c.burst("too many", 90) // some of them would wait for too long
-	if q, err := o.Quota(strings.TrimPrefix(url, "http://"), "requests", ""); err != nil {
+	q, err := o.Quota(strings.TrimPrefix(url, "http://"), "requests", "")
+	if err != nil {
 		return err
-	} else {
-		q.Spend(5) // as if by another program
+	}
+	if err := q.Spend(context.Background(), 5); err != nil { // as if by another program
+		return err
 	}
 	c.all.Wait()
 

@@ -49,7 +49,7 @@ func tell(base http.RoundTripper, url string) error {
 	st.until(period / 4)
 	used, err = other.ask("", 0, 300)
 	st.fail(err)
-	st.quota.Spend(used)
+	st.fail(st.quota.Spend(context.Background(), used))
 	st.step(550, "another program used %d: Quota.Spend", used)
 
 	st.until(period / 2)
@@ -94,7 +94,8 @@ func (st *story) until(age time.Duration) { time.Sleep(time.Until(st.begin.Add(a
 
 // step prints a line, and checks what is left.
 func (st *story) step(want int64, format string, args ...any) {
-	left := st.quota.Remaining()
+	left, err := st.quota.Remaining(context.Background())
+	st.fail(err)
 	st.line(left, fmt.Sprintf(format, args...))
 	if left != want {
 		st.fail(fmt.Errorf("%d tokens are left, want %d, after: %s", left, want, fmt.Sprintf(format, args...)))

@@ -217,7 +217,9 @@ func spender(file, url string) error {
 	}
 	client := &http.Client{Transport: t}
 	for {
-		debt.Spend(1)
+		if err := debt.Spend(context.Background(), 1); err != nil {
+			return err
+		}
 		fmt.Println("spent")
 		resp, err := client.Get(url + "/day")
 		if err == nil {
@@ -270,7 +272,11 @@ func TestKilledAtAnyInstant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return q.Remaining()
+		n, err := q.Remaining(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
 	debt := 10 - left("debt")
 	if debt < said || debt > said+2*(rounds+1) {
