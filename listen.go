@@ -9,6 +9,7 @@ import (
 
 	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/internal/fault"
+	"github.com/headway-go/headway/internal/inside"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -85,7 +86,7 @@ func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying b
 // read reads what the headers of an answer say, and reports whether that is
 // anything.
 func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
-	said := reader.ReadTo(s, resp.StatusCode, resp.Header, time.Time{})
+	said := inside.ReadTo(reader, s, resp.StatusCode, resp.Header, time.Time{})
 	if resp.StatusCode >= 400 && readPlain(resp, s) {
 		said = true
 	}
@@ -129,7 +130,7 @@ func endExhausted(s *retryafter.Signal) {
 
 // needsBody reports whether the body of a refusal may say more than its headers.
 func needsBody(reader *retryafter.Reader, resp *http.Response) bool {
-	return resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && reader.NeedsBody(resp.StatusCode, resp.Header)
+	return resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && inside.NeedsBody(reader, resp.StatusCode, resp.Header)
 }
 
 // leave leaves in heard how a response was read, where a retry may ask for it.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/hostname"
+	"github.com/headway-go/headway/internal/inside"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -128,7 +129,7 @@ func (t *Transport) route(u *url.URL) route {
 	name, i := c.hosts.lookup(u.Scheme, r.host)
 	if r.name = name; i >= 0 {
 		r.policy = c.policies[i]
-		r.reader = r.policy.reader.ForHost(name)
+		r.reader = inside.ForHost(r.policy.reader, name)
 	} else if slot := t.routes.place(&r); slot != nil {
 		slot.Store(&cached{route: r})
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
+	"github.com/headway-go/headway/internal/inside"
 	"github.com/headway-go/headway/retryafter"
 )
 
@@ -40,7 +41,7 @@ func reads(h http.Header) func() operation {
 		return func(n int) {
 			for range n {
 				var s retryafter.Signal
-				r.ReadTo(&s, http.StatusOK, h, time.Time{})
+				inside.ReadTo(r, &s, http.StatusOK, h, time.Time{})
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/fault"
+	"github.com/headway-go/headway/internal/inside"
 	"github.com/headway-go/headway/internal/peek"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
@@ -102,7 +103,7 @@ func (c *call) read() {
 	r := retryafter.NewReader(nil, c.req.URL.Host)
 	s := &c.heard.Signal
 	*s = r.Read(c.resp.StatusCode, c.resp.Header, time.Now())
-	if c.resp.StatusCode == http.StatusTooManyRequests && c.resp.Body != nil && c.resp.Body != http.NoBody && r.NeedsBody(c.resp.StatusCode, c.resp.Header) {
+	if c.resp.StatusCode == http.StatusTooManyRequests && c.resp.Body != nil && c.resp.Body != http.NoBody && inside.NeedsBody(r, c.resp.StatusCode, c.resp.Header) {
 		if told, ok := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.req.Context(), c.resp), time.Now()); ok {
 			*s = told
 		}

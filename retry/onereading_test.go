@@ -13,6 +13,7 @@ import (
 
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/inside"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retry"
 	"github.com/headway-go/headway/retryafter"
@@ -139,7 +140,7 @@ func TestPausesIfAndOnlyIfRetried(t *testing.T) {
 						s.send(request(s.Context(), method, "hello"))
 						reader := retryafter.NewReader(dialects, "api.test")
 						said := reader.Read(r.status, r.header, begin)
-						if reader.NeedsBody(r.status, r.header) {
+						if inside.NeedsBody(reader, r.status, r.header) {
 							if told, ok := reader.ReadBody(r.status, r.header, []byte(r.body), begin); ok {
 								said = told
 							}

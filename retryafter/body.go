@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// bodies says which refusals a dialect's body tells.
+// bodies says which refusals a dialect recognizes by the body.
 type bodies uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	allBodies = bodyGitHub | bodyGoogle | bodyOpenAI | bodyAWS | bodyStripe | bodyAnthropic
 )
 
-// maxBody is how much of a body is looked at.
+// maxBody is how much of a body is read.
 const maxBody = 4 << 10
 
 // bodied is a built-in dialect that reads bodies.
@@ -32,32 +32,10 @@ func (b bodied) ReadBody(status int, h http.Header, prefix []byte, now time.Time
 	return s, s.readBody(b.body, status, prefix)
 }
 
-// NeedsBody reports whether the first 4 KiB of the body should be handed to
-// ReadBody: whether the response is a refusal, its body is no stream, and one of
-// the dialects may tell a throttle by it. A dialect that is not built in may tell it
-// by any status from 400 on, and by any text. It is never true for a success, nor for a
-// content coding other than gzip and deflate. A body in one of these two must be
-// decoded first.
-func (r *Reader) NeedsBody(status int, h http.Header) bool {
-	if status >= 400 && r.customBodies() {
-		t, _ := mediaType(h)
-		return textual(h) || strings.HasPrefix(t, "text/") && !coded(h) && !streamed(h)
-	}
-	switch status {
-	case http.StatusBadRequest: // ThrottlingException, and everything that is wrong with a request
-		if r.bodies()&bodyAWS == 0 || r.unsure() {
-			return false
-		}
-	case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-	default:
-		return false
-	}
-	return r.bodies() != 0 && textual(h)
-}
-
-// ReadBody is Read with prefix, the first bytes of the response's body: 4 KiB at
-// most are looked at, and it may be cut off anywhere. It is false when the body told
-// nothing that the headers did not.
+// ReadBody is Read with prefix, the first bytes of the response's body, without a
+// content coding. At most 4 KiB are read, and they may end anywhere. It is worth its
+// while for refusals only: a status from 400 on. ReadBody returns false if the body
+// says nothing beyond the headers.
 func (r *Reader) ReadBody(status int, h http.Header, prefix []byte, now time.Time) (Signal, bool) {
 	var s Signal
 	if r.set != 0 {
@@ -80,7 +58,7 @@ func (r *Reader) ReadBody(status int, h http.Header, prefix []byte, now time.Tim
 	return s, told
 }
 
-// bodies are the bodies that may come: those of the host's dialect, else of all
+// bodies returns the bodies to expect: those of the host's dialect, else of all
 // chosen ones.
 func (r *Reader) bodies() bodies {
 	if r.host != nil && r.host.body != 0 {
@@ -96,7 +74,7 @@ func (r *Reader) bodies() bodies {
 	return b
 }
 
-// unsure is true when nobody said whose responses these are.
+// unsure reports whether it is unknown whose responses these are.
 func (r *Reader) unsure() bool { return r.all && r.host == nil }
 
 func (r *Reader) customBodies() bool {

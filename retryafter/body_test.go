@@ -215,7 +215,7 @@ func TestNeedsBody(t *testing.T) {
 		{"a dialect from outside, coded", []retryafter.Dialect{customBody{custom{"a"}}}, "", 429, head("Content-Type", "text/html", "Content-Encoding", "br"), false},
 		{"a dialect from outside, success", []retryafter.Dialect{customBody{custom{"a"}}}, "", 200, json, false},
 	} {
-		if got := retryafter.NewReader(c.dialects, c.host).NeedsBody(c.status, c.h); got != c.want {
+		if got := retryafter.NeedsBody(retryafter.NewReader(c.dialects, c.host), c.status, c.h); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

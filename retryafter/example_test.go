@@ -83,10 +83,8 @@ func ExampleReader_ReadBody() {
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	body := `{"message": "You have exceeded a secondary rate limit. Please wait a few minutes`
 	r := retryafter.NewReader(nil, "api.github.com")
-	if r.NeedsBody(http.StatusForbidden, h) {
-		s, _ := r.ReadBody(http.StatusForbidden, h, []byte(body), exampleNow)
-		fmt.Println(s.Throttled, s.RetryAfter, s.Documented)
-	}
+	s, _ := r.ReadBody(http.StatusForbidden, h, []byte(body), exampleNow)
+	fmt.Println(s.Throttled, s.RetryAfter, s.Documented)
 	// Output:
 	// true 1m0s true
 }

@@ -64,43 +64,12 @@ func NewReader(dialects []Dialect, host string) *Reader {
 	return r
 }
 
-// ForHost returns a Reader of the same dialects for another host: r itself where
-// that is known for none of them, as most are.
-func (r *Reader) ForHost(host string) *Reader {
-	known := wellKnown(host)
-	if known == r.host || known != nil && !r.reads(known) {
-		if r.host == nil || known == r.host {
-			return r
-		}
-		known = nil
-	}
-	other := *r
-	other.host = known
-	return &other
-}
-
 // Read reads the status and the headers of a response that came at now. The zero
 // Time stands for time.Now, which then is read only where a header's meaning
 // depends on it, and for dialects that are not built in.
 func (r *Reader) Read(status int, h http.Header, now time.Time) (s Signal) {
-	r.ReadTo(&s, status, h, now)
+	readTo(r, &s, status, h, now)
 	return s
-}
-
-// ReadTo is Read into the zero Signal s, without the copy. It reports whether the
-// response says anything.
-func (r *Reader) ReadTo(s *Signal, status int, h http.Header, now time.Time) bool {
-	said := r.set != 0 && (r.read(s, status, h, now) || s.Throttled)
-	if len(r.custom) > 0 && now.IsZero() {
-		now = time.Now()
-	}
-	for _, d := range r.custom {
-		if c, ok := d.Read(status, h, now); ok {
-			s.join(&c, d.Name())
-			said = true
-		}
-	}
-	return said
 }
 
 // join adds what another dialect read.

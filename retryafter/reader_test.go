@@ -150,7 +150,7 @@ func TestReaderCustom(t *testing.T) {
 		t.Errorf("malformed: %+v", s)
 	}
 	r := retryafter.NewReader([]retryafter.Dialect{customBody{mine}}, "")
-	if !r.NeedsBody(429, nil) {
+	if !retryafter.NeedsBody(r, 429, nil) {
 		t.Error("the body is not asked for")
 	}
 	s, ok := r.ReadBody(429, head("X-Custom-Wait", "9"), []byte("please slow down"), pi)

@@ -37,8 +37,8 @@ func TestUsual(t *testing.T) {
 				} else if short != (Signal{}) {
 					t.Fatalf("%v: got %+v of an answer that is not usual", h, short)
 				}
-				if r.ReadTo(&got, status, h, now); got != long {
-					t.Fatalf("%v: ReadTo reads %+v, want %+v", h, got, long)
+				if readTo(r, &got, status, h, now); got != long {
+					t.Fatalf("%v: readTo reads %+v, want %+v", h, got, long)
 				}
 			}
 		}
@@ -94,7 +94,7 @@ func TestUsual(t *testing.T) {
 func TestOwnDialectNow(t *testing.T) {
 	var d clockDialect
 	var s Signal
-	if NewReader([]Dialect{&d}, "").ReadTo(&s, 200, http.Header{}, time.Time{}); d.now.IsZero() {
+	if readTo(NewReader([]Dialect{&d}, ""), &s, 200, http.Header{}, time.Time{}); d.now.IsZero() {
 		t.Error("the dialect was given the zero time")
 	}
 }

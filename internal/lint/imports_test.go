@@ -39,7 +39,7 @@ var rules = map[string]rule{
 	// It counts on its own, so that tests do not check the laws by themselves.
 	"headwaytest": {ours: []string{".", "limiter", "store"}},
 	// It sits outside of the root, which shares internal/attempt and internal/fault with it.
-	"retry":              {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/awake", "internal/fault", "internal/hostname", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
+	"retry":              {ours: []string{".", "limiter", "breaker", "retryafter", "internal/attempt", "internal/awake", "internal/fault", "internal/hostname", "internal/inside", "internal/peek"}, tests: []string{"headwaytest"}, others: true},
 	"internal/attempt":   {ours: []string{"retryafter"}},
 	"internal/fault":     {},
 	"internal/inside":    {ours: []string{"breaker", "retryafter"}},

@@ -1,0 +1,3 @@
+package retryafter
+
+var NeedsBody = needsBody
