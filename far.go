@@ -216,7 +216,7 @@ func (v *visit) hasAnswer() time.Duration {
 	case v.far != nil:
 		return time.Duration(v.far.line.Responded(v.bound(), v.far.grant))
 	case line.Strict(v.needs.all()):
-		return v.site.line.Answered(v.needs.all())
+		return v.site.line.Responded(v.needs.all())
 	}
 	return v.grant.At
 }
@@ -227,7 +227,7 @@ func (v *visit) landed() {
 		v.far.line.Done(v.far.grant)
 		return
 	}
-	v.site.line.Landed(&v.grant, v.needs.all())
+	v.site.line.Done(&v.grant, v.needs.all())
 }
 
 // releaser returns what gives the slot back.
@@ -284,7 +284,7 @@ func (v *visit) succeeded() {
 // served tells the line that a request without limits has succeeded.
 func (v *visit) served() {
 	if v.far == nil {
-		v.site.line.Served(v.grant.At)
+		v.site.line.Served(v.grant.At, false)
 		return
 	}
 	v.far.line.Served(store.Instant(v.grant.At))
@@ -335,7 +335,7 @@ func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 
 // learnFar is learn by way of the store, for the rule of c, or the identity where
 // that is nil.
-func (v *visit) learnFar(ctx context.Context, key line.LearnedKey, dialect string, said law.Said, c *claim, e Event) {
+func (v *visit) learnFar(ctx context.Context, key line.AnnouncedKey, dialect string, said law.Said, c *claim, e Event) {
 	op := store.Op{Kind: store.OpLearn, Group: v.policy.groupOf(v.name), Ear: hostEar, Learn: &store.Learn{
 		Name: key.Name, Window: key.Window, Left: said.Left, Limit: said.Limit, Reset: time.Duration(said.Reset),
 		Period: time.Duration(said.Window), Started: said.Started, Pace: said.Pace, Source: dialect,
@@ -368,7 +368,7 @@ func (v *visit) delay(ctx context.Context, noSlot bool) (time.Duration, error) {
 		}
 	}
 	v.open(ctx)
-	if r := v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Who: v.who}, v.gate.side()); r != nil {
+	if r := v.site.line.Delay(&line.Ask{Needs: v.needs.all(), NoSlot: noSlot, Identity: v.who}, v.gate.side()); r != nil {
 		return r.RetryAfter, nil
 	}
 	return 0, nil
@@ -452,7 +452,7 @@ func farStatus(p *policy, l *storeline.Line) HostStatus {
 	for i := range p.rules {
 		rules[p.rules[i].stored] = &p.rules[i]
 	}
-	var heard []line.Heard
+	var heard []line.Announced
 	places := map[*line.Budget]int{} // in h.Rules
 	budgets := map[string]*line.Budget{}
 	var found []store.Heard
@@ -474,8 +474,8 @@ func farStatus(p *policy, l *storeline.Line) HostStatus {
 		from, more = next, next > 0
 	}
 	for _, e := range found {
-		l := line.Heard{
-			Source: e.Source, Pause: e.Pause, LearnedKey: line.LearnedKey{Name: e.Name, Window: e.Window},
+		l := line.Announced{
+			Source: e.Source, Pause: e.Pause, AnnouncedKey: line.AnnouncedKey{Name: e.Name, Window: e.Window},
 			Left: e.Left, Limit: e.Limit, Reset: e.Reset, Age: e.Age,
 		}
 		if l.Rule = budgets[e.Ear]; l.Rule == nil {

@@ -77,7 +77,7 @@ func (g *gate) changed(c breaker.Change) {
 // recheck looks again at those in line before g. It reports whether g is still in
 // use.
 func (g *gate) recheck() bool {
-	used := g.site.line.Recheck(&g.line)
+	used := g.site.line.RecheckGate(&g.line)
 	if g.t.store != nil {
 		g.t.store.recheck(g)
 	}
@@ -140,7 +140,7 @@ func (g *gate) Delay(now time.Time) time.Duration {
 	return 0
 }
 
-func (g *gate) Lease() time.Duration {
+func (g *gate) ProbeTimeout() time.Duration {
 	if b := g.breaker.Load(); b != nil {
 		return inside.ProbeTimeout(b)
 	}

@@ -93,7 +93,7 @@ func labelOf(digests []string) string {
 // newcomers where there is no room for it alone.
 func (v *visit) openEar(ctx context.Context) error {
 	news := v.chooseEar()
-	isNew, err := v.site.line.OpenEar(v.who, v.label(), v.owner())
+	isNew, err := v.site.line.OpenAudience(v.who, v.label(), v.owner())
 	if news || isNew && v.who == v.newcomers {
 		v.tell(ctx, Event{Kind: EventOverflow})
 	}

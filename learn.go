@@ -39,7 +39,7 @@ func (r *route) learn(at time.Duration, s *retryafter.Signal, flying *bool) bool
 		if *flying {
 			ended, *flying = r.budgets, false
 		}
-		if _, err := r.site.line.Learn(scope, line.LearnedKey{Name: l.Name, Window: l.Window}, s.Dialect, &said, ended); err != nil {
+		if _, err := r.site.line.AnnounceLimit(scope, line.AnnouncedKey{Name: l.Name, Window: l.Window}, s.Dialect, &said, ended); err != nil {
 			return false
 		}
 	}
@@ -63,7 +63,7 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 		Limit: max(0, said.Limit), Remaining: l.Remaining, Reset: time.Duration(said.Reset),
 		Cut: l.HasReset && l.Reset > v.policy.maxPause(),
 	}
-	key := line.LearnedKey{Name: l.Name, Window: l.Window}
+	key := line.AnnouncedKey{Name: l.Name, Window: l.Window}
 	if v.far != nil {
 		v.learnFar(ctx, key, dialect, said, v.ruleOf(l), e)
 		return
@@ -76,13 +76,13 @@ func (v *visit) learn(ctx context.Context, status int, dialect string, l *retrya
 			if v.t.observer != nil {
 				e.KeyDigest = v.t.digestOf(c.key)
 			}
-		} else if s.Who = v.who; s.Who != 0 && v.t.observer != nil {
+		} else if s.Identity = v.who; s.Identity != 0 && v.t.observer != nil {
 			e.KeyDigest = v.label()
 		}
-		if v.grant.Count {
+		if v.grant.InFlight {
 			said.Own = own
 		}
-		e.Drift, err = v.site.line.Learn(s, key, dialect, &said, nil)
+		e.Drift, err = v.site.line.AnnounceLimit(s, key, dialect, &said, nil)
 		return err
 	})
 	if err == nil && v.t.observer != nil {

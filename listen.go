@@ -26,7 +26,7 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 			return
 		}
 		if flying {
-			r.site.line.Arrived(r.budgets)
+			r.site.line.DoneStart(r.budgets)
 		}
 		defer closeUnless(&over, resp)
 		if !told {
@@ -46,16 +46,12 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 		}
 	}
 	well := len(r.budgets) == 0 && r.policy.listens && succeeded(resp, &s)
-	switch {
-	case flying && well:
-		flying = false
-		r.site.line.ArrivedWell(at)
-	case flying:
-		flying = false
-		r.site.line.Arrived(r.budgets)
-	case well: // it has landed by what it announced
-		r.site.line.Served(at)
+	if well {
+		r.site.line.Served(at, flying)
+	} else if flying {
+		r.site.line.DoneStart(r.budgets)
 	}
+	flying = false
 	if r.gate != nil {
 		t.record(r, r.site, r.gate, &p, r.policy.result(req, resp, err, &s, body))
 	}
@@ -74,7 +70,7 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 // to report.
 func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying bool, resp *http.Response, said, more bool, s *retryafter.Signal) *keptEvents {
 	v := visit{t: t, req: req, route: *r, site: r.site, gate: r.gate}
-	v.grant.At, v.grant.Count = at, flying
+	v.grant.At, v.grant.InFlight = at, flying
 	for i := range r.policy.rules {
 		v.claims.add(claim{rule: &r.policy.rules[i], cost: 1, budget: r.budgets[i]})
 	}
@@ -190,7 +186,7 @@ func (v *visit) hearHeaders(ctx context.Context, status int, s *retryafter.Signa
 func (v *visit) retry(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		if errors.Is(err, line.ErrNoEar) {
+		if errors.Is(err, line.ErrNoAudience) {
 			err = v.openEar(ctx)
 		} else if !errors.Is(err, line.ErrRetired) {
 			return err

@@ -117,15 +117,15 @@ func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p *
 		e.Rule, e.KeyDigest = "", ""
 		p.Scope = line.Scope{}
 		if s.Scope != retryafter.ScopeHost {
-			if p.Who = v.who; p.Who != 0 {
+			if p.Identity = v.who; p.Identity != 0 {
 				e.KeyDigest = v.label()
 			}
 		}
 		if c := v.narrowest(); s.Scope == retryafter.ScopeRule && c != nil {
 			p.Rule, e.Rule = c.budget, c.rule.name
 		}
-		p.Open = v.policy.open && p.Who == 0 && p.Rule == nil
-		e.Pause, err = v.site.line.Pause(p)
+		p.Open = v.policy.open && p.Identity == 0 && p.Rule == nil
+		e.Pause, err = v.site.line.AnnouncePause(p)
 		return err
 	})
 	if err != nil {

@@ -170,7 +170,7 @@ func (r *route) start(ctx context.Context) (at time.Duration, p line.Pass, ok bo
 	}
 	at, p, ok = r.site.line.Start(r.budgets, gate, r.policy.listens)
 	if ok && ctx.Err() != nil {
-		r.site.line.Undo(r.budgets, r.policy.listens, at)
+		r.site.line.UndoStart(r.budgets, r.policy.listens, at)
 		return 0, line.Pass{}, false
 	}
 	r.site.touch()

@@ -247,7 +247,7 @@ func (s *sight) status() HostStatus {
 			add(rules[k.id.place], k.text, k.budget)
 		}
 	}
-	var heard []line.Heard
+	var heard []line.Announced
 	for first, from := true, 0; first || from < len(budgets) || len(ids) > 0; first = false {
 		some := budgets[from:min(len(budgets), from+piece)]
 		few := ids[:min(len(ids), piece-len(some))]
@@ -258,7 +258,7 @@ func (s *sight) status() HostStatus {
 		for i, left := range st.Left {
 			h.Rules[from+i].Remaining = left
 		}
-		heard = append(heard, st.Heard...)
+		heard = append(heard, st.Announced...)
 		from, ids = from+len(some), ids[len(few):]
 	}
 	h.hear(heard, places)
@@ -313,7 +313,7 @@ func (s *sight) breakers() (list []BreakerStatus) {
 }
 
 // hear adds what answers have brought. places says which of h.Rules a budget is.
-func (h *HostStatus) hear(all []line.Heard, places map[*line.Budget]int) {
+func (h *HostStatus) hear(all []line.Announced, places map[*line.Budget]int) {
 	for _, e := range all {
 		rule, key := "", e.Label
 		if i, ok := places[e.Rule]; ok {

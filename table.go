@@ -360,7 +360,7 @@ func (t *table) identity(s *site, own *gate, opened []claim, who, newcomers uint
 	room = room && s.sites.overflow != s
 	shared := s.all()[keyID{who: newcomers}]
 	if shared != nil {
-		if !room || !s.line.RetireEar(newcomers, true) {
+		if !room || !s.line.RetireAudience(newcomers, true) {
 			return false, false
 		}
 		s.dropKey(shared)
@@ -460,7 +460,7 @@ func (e *entry) forget() bool {
 			return false
 		// While all of its keys are remembered for a reason, so is it: else it might
 		// have to count as newcomers.
-		case b == nil && (s.line.InUse(e.key.parts.Load().budgets) || !s.line.RetireEar(e.key.id.who, false)):
+		case b == nil && (s.line.InUse(e.key.parts.Load().budgets) || !s.line.RetireAudience(e.key.id.who, false)):
 			return false
 		}
 		s.dropKey(e.key)
@@ -568,7 +568,7 @@ func (s *site) set(old, p *policy) {
 		case e.budget != nil:
 			changes = append(changes, line.Change{B: e.budget, Limit: p.spec(id.place), Gone: gone})
 		case gone:
-			s.line.CloseEar(id.who)
+			s.line.CloseAudience(id.who)
 		}
 	}
 	s.setGates(p)

@@ -340,8 +340,8 @@ func (v *visit) causes(list []WaitCause, j *line.Journal, end time.Duration) []W
 		switch s, paused := pausedAt(j.Pauses, at); {
 		case paused:
 			c, until = WaitCause{Kind: CausePause, Status: s.Status, Dialect: s.Source}, s.To
-		case at < j.Told:
-			c, until = WaitCause{Kind: CauseStore}, j.Told
+		case at < j.FirstResponse:
+			c, until = WaitCause{Kind: CauseStore}, j.FirstResponse
 		case at < j.Head:
 			c, until = behind, j.Head
 		case at < j.Late:

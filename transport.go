@@ -213,7 +213,7 @@ func (t *Transport) tellStart(r *route, req *http.Request, at time.Duration) {
 	told := false
 	defer func() {
 		if !told {
-			r.site.line.Undo(r.budgets, r.policy.listens, at)
+			r.site.line.UndoStart(r.budgets, r.policy.listens, at)
 			if req.Body != nil {
 				req.Body.Close()
 			}

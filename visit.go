@@ -258,7 +258,7 @@ func (v *visit) enterNear(ctx context.Context, maxWait time.Duration, noSlot boo
 	for {
 		v.locate(ctx)
 		if v.gate != nil && !v.gate.Closed() { // the first look, before anything is looked up
-			r, err := v.site.line.Look(&v.gate.line)
+			r, err := v.site.line.CheckGate(&v.gate.line)
 			switch {
 			case err != nil:
 				continue
@@ -268,7 +268,7 @@ func (v *visit) enterNear(ctx context.Context, maxWait time.Duration, noSlot boo
 		}
 		v.openBudgets(ctx)
 		own := len(v.needs.all())
-		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot, Who: v.who, Key: v.identity, Count: !noSlot && v.policy.listens}
+		ask := line.Ask{Needs: v.needs.all(), MaxWait: maxWait, NoSlot: noSlot, Identity: v.who, Key: v.identity, InFlight: !noSlot && v.policy.listens}
 		grant, needs, refusal, err := v.site.line.Enter(waiting, &ask, v.gate.side())
 		v.heeded = len(needs) > own
 		v.needs.set(needs)
@@ -408,8 +408,8 @@ func (t *Transport) record(r *route, s *site, g *gate, p *line.Pass, result brea
 		k.record(result)
 	}
 	late := false
-	if p.Bound() || result.Outcome == breaker.Failure {
-		late = !s.line.Land(p) && result.Outcome == breaker.Failure
+	if p.HoldsPlace() || result.Outcome == breaker.Failure {
+		late = !s.line.EndPass(p) && result.Outcome == breaker.Failure
 		if t.store != nil && g != nil {
 			t.store.recheck(g)
 		}

@@ -4,11 +4,11 @@ import (
 	"slices"
 )
 
-// hold makes those in line whom s concerns need b besides: one unit of it, or as
+// holdWaiting makes those in line whom s concerns need b besides: one unit of it, or as
 // much as of s.Rule.
-func (l *Line) hold(b *Budget, s Scope, one bool) {
+func (l *Line) holdWaiting(b *Budget, s Scope, one bool) {
 	l.attach(b, func(w *waiter) int64 {
-		if s.Who != 0 && w.who != s.Who {
+		if s.Identity != 0 && w.identity != s.Identity {
 			return 0
 		}
 		if s.Rule == nil {
@@ -38,7 +38,7 @@ func (l *Line) attach(b *Budget, cost func(*waiter) int64) {
 	if !some {
 		return
 	}
-	if l.mixed || !all {
+	if l.many || !all {
 		l.regroup(b, cost)
 		return
 	}
@@ -46,7 +46,7 @@ func (l *Line) attach(b *Budget, cost func(*waiter) int64) {
 	for w := l.first; w != nil; w = w.next {
 		l.need(w, b, cost(w))
 	}
-	l.plain.needs = l.first.needs
+	l.single.needs = l.first.needs
 }
 
 // need makes w need cost units of b besides.
@@ -59,8 +59,8 @@ func (l *Line) need(w *waiter, b *Budget, cost int64) {
 // regroup is attach where afterwards needs differ. Planned starts stay: the
 // caller looks whether they are still possible.
 func (l *Line) regroup(b *Budget, cost func(*waiter) int64) {
-	if !l.mixed {
-		l.mix()
+	if !l.many {
+		l.split()
 	}
 	for w := l.first; w != nil; w = w.next {
 		l.unplan(w)

@@ -22,22 +22,22 @@ type Budget struct {
 	few int32
 }
 
-// fly counts n units as granted and not answered.
-func (b *Budget) fly(n int64) {
+// addInFlight counts n units as granted and not answered.
+func (b *Budget) addInFlight(n int64) {
 	if sum := int64(b.few) + n; !b.counted && sum == int64(int32(sum)) {
 		b.few = int32(sum)
 		return
 	}
-	*b.flights() += n
+	*b.countInFlight() += n
 }
 
-// flights returns where the units granted and not answered are counted from now
+// countInFlight returns where the units granted and not answered are counted from now
 // on, for who has to look at them later.
-func (b *Budget) flights() *int64 {
+func (b *Budget) countInFlight() *int64 {
 	if !b.counted {
-		b.wanted().flying, b.few, b.counted = int64(b.few), 0, true
+		b.wanted().inFlight, b.few, b.counted = int64(b.few), 0, true
 	}
-	return &b.demand.flying
+	return &b.demand.inFlight
 }
 
 // A demand is what few budgets know: of those who wait for them, and from answers.
@@ -46,19 +46,19 @@ type demand struct {
 	users int       // how many in line need it
 	// Mixed lines: the classes for which this budget is the first need, and
 	// when a replan last touched it.
-	classes []*class
-	stamp   uint64
-	heard   []held // what answers have said about it
-	ear     *ear   // of the identity that it belongs to; see OpenEar
-	flying  int64  // see Budget.counted
+	classes   []*class
+	stamp     uint64
+	announced []announcement // what answers have said about it
+	audience  *audience      // of the identity that it belongs to; see OpenAudience
+	inFlight  int64          // see Budget.counted
 }
 
-// none is the demand of every budget without one. Nobody writes to it.
-var none demand
+// noDemand is the demand of every budget without one. Nobody writes to it.
+var noDemand demand
 
 // wanted gives b a demand of its own, to write to.
 func (b *Budget) wanted() *demand {
-	if b.demand == &none {
+	if b.demand == &noDemand {
 		b.demand = new(demand)
 	}
 	return b.demand
@@ -72,7 +72,7 @@ func (l *Line) NewBudget(s *law.Spec) *Budget {
 }
 
 func (l *Line) newBudget(s *law.Spec, now law.Time) *Budget {
-	b := &Budget{demand: &none}
+	b := &Budget{demand: &noDemand}
 	l.setLimit(b, s, now)
 	return b
 }
@@ -80,7 +80,7 @@ func (l *Line) newBudget(s *law.Spec, now law.Time) *Budget {
 // NewPause returns a budget that is a pause of l and the gentle restart after
 // it. A request needs 1 of it.
 func (l *Line) NewPause(limits ...law.Spec) *Budget {
-	return &Budget{state: law.NewPace(limits...), demand: &none}
+	return &Budget{state: law.NewPace(limits...), demand: &noDemand}
 }
 
 // SetLimits puts the budgets of one request under limits, place by place, as
@@ -103,7 +103,7 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[
 		}
 		b := l.newBudget(s, now)
 		if len(budgets) > 0 {
-			l.hold(b, Scope{Rule: budgets[len(budgets)-1]}, false)
+			l.holdWaiting(b, Scope{Rule: budgets[len(budgets)-1]}, false)
 		}
 		list = append(list, b)
 	}
@@ -155,9 +155,9 @@ func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
 // part retires b, and forgets the identity that it belongs to.
 func (l *Line) part(b *Budget) {
 	b.retired = true
-	if b.ear != nil {
-		delete(l.heard.ids, b.ear.who)
-		b.ear = nil
+	if b.audience != nil {
+		delete(l.audiences.ids, b.audience.identity)
+		b.audience = nil
 	}
 }
 
@@ -241,7 +241,7 @@ func (l *Line) Retire(b *Budget) bool {
 // recovered reports whether b makes no other difference to any request than a new
 // one.
 func (b *Budget) recovered(now law.Time) bool {
-	return b.users == 0 && b.few == 0 && b.flying == 0 && b.state.Recovered(now) && recovered(b.heard, now) && b.ear.recovered(now)
+	return b.users == 0 && b.few == 0 && b.inFlight == 0 && b.state.Recovered(now) && recovered(b.announced, now) && b.audience.recovered(now)
 }
 
 // InUse reports whether Retire would fail for each of budgets. Of none, it is false.
@@ -261,16 +261,16 @@ func (l *Line) InUse(budgets []*Budget) bool {
 func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
 	now := l.lock()
 	defer l.unlock()
-	if l.waiting > 0 || l.inFlight > 0 || l.flying > 0 || l.chain.first != nil {
+	if l.waiting > 0 || l.slotsTaken > 0 || l.inFlight > 0 || l.chain.first != nil {
 		return false
 	}
 	for _, b := range budgets {
-		if b != nil && !(b.state.Recovered(now) && recovered(b.heard, now)) {
+		if b != nil && !(b.state.Recovered(now) && recovered(b.announced, now)) {
 			return false
 		}
 	}
-	if h := l.heard; h != nil {
-		if !recovered(h.host.list, now) {
+	if h := l.audiences; h != nil {
+		if !recovered(h.all.list, now) {
 			return false
 		}
 		for _, e := range h.ids {
@@ -287,9 +287,9 @@ func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
 // caller looks for its successor and enters again.
 var ErrRetired = errors.New("line: retired")
 
-// ErrNoEar says that there is no place for what concerns an identity: OpenEar
+// ErrNoAudience says that there is no place for what concerns an identity: OpenAudience
 // makes it.
-var ErrNoEar = errors.New("line: no ear")
+var ErrNoAudience = errors.New("line: no ear")
 
 // gone reports whether needs belong to what is forgotten.
 func (l *Line) gone(needs []Need) bool {

@@ -149,22 +149,22 @@ func (l *Line) crowdOut(key uint64, now law.Time) *waiter {
 }
 
 func (l *Line) joinCrowd(w *waiter) {
-	if w.papers == &noPapers {
-		w.papers = new(papers)
+	if w.details == &noDetails {
+		w.details = new(details)
 	}
 	w.member = l.crowd.Add(w.key, w)
 }
 
 // giveWay refuses w, since the line is full, and those behind it move up.
 func (l *Line) giveWay(w *waiter, now law.Time) {
-	if !l.mixed {
-		l.mix() // it can stand anywhere in the line
+	if !l.many {
+		l.split() // it can stand anywhere in the line
 	}
 	r := foresight{w.at, w.atLeast, w.bind}.refusal(w.needs, now, false)
 	r.Reason = ByLineFull
 	at := w.at
 	l.unplan(w)
 	l.quit(w)
-	l.tell(w, r)
+	l.refuseWith(w, r)
 	l.improve(now, at, w.needs)
 }

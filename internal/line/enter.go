@@ -26,21 +26,21 @@ func (l *Line) Enter(ctx context.Context, a *Ask, gate *Gate) (Grant, []Need, *R
 		l.unlock()
 		return Grant{}, nil, nil, ErrRetired
 	}
-	if l.heard != nil {
-		return l.enterHeeding(ctx, *a, gate, now)
+	if l.audiences != nil {
+		return l.enterAnnounced(ctx, *a, gate, now)
 	}
 	return l.enter(ctx, a, gate, now)
 }
 
-// enterHeeding is enter for who may need more than it asks for.
-func (l *Line) enterHeeding(ctx context.Context, a Ask, gate *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
-	a.Needs = l.heed(a.Needs, a.Who)
+// enterAnnounced is enter for who may need more than it asks for.
+func (l *Line) enterAnnounced(ctx context.Context, a Ask, gate *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
+	a.Needs = l.withAnnounced(a.Needs, a.Identity)
 	return l.enter(ctx, &a, gate, now)
 }
 
 // enter is Enter under the lock, which it gives back.
 func (l *Line) enter(ctx context.Context, a *Ask, gate *Gate, now law.Time) (Grant, []Need, *Refusal, error) {
-	g := Grant{Count: a.Count, who: a.Who}
+	g := Grant{InFlight: a.InFlight, identity: a.Identity}
 	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, gate, &g.Pass, now) {
 		g.At, g.Slot = time.Duration(now), l.takeSlot(a)
 		l.unlock()
@@ -89,7 +89,7 @@ func (l *Line) Join(ctx context.Context, list *[]*Budget, cost int64) (Turn, *Re
 func (l *Line) join(ctx context.Context, a *Ask, gate *Gate, now law.Time) (*waiter, *Refusal) {
 	a.NoSlot = a.NoSlot && l.slots > 0 // without a cap it makes no difference, and one class
 	// Unless it is known that nobody is due.
-	if w := l.first; w == nil || l.mixed || !w.armed || w.at <= now {
+	if w := l.first; w == nil || l.many || !w.armed || w.at <= now {
 		l.dispatch(now)
 	}
 	if gate != nil {
@@ -147,11 +147,11 @@ func (l *Line) tryStart(a *Ask, gate *Gate, pass *Pass, now law.Time) bool {
 	}
 	for i := range a.Needs {
 		n := &a.Needs[i]
-		n.flying, n.at = n.B.state.Take(now, n.Cost), now
+		n.inFlight, n.at = n.B.state.Take(now, n.Cost), now
 		n.B.forget()
 	}
-	if a.Count {
-		l.depart(a.Needs, a.Who, 1)
+	if a.InFlight {
+		l.addInFlight(a.Needs, a.Identity, 1)
 	}
 	return true
 }
@@ -160,7 +160,7 @@ func (l *Line) takeSlot(a *Ask) bool {
 	if l.slots == 0 || a.NoSlot {
 		return false
 	}
-	l.inFlight++
+	l.slotsTaken++
 	return true
 }
 
@@ -233,7 +233,7 @@ func (l *Line) joinPlanned(a *Ask, gate *Gate, now, by law.Time, byDeadline bool
 // needNotPlan reports whether a request that waits as long as it takes can stand
 // at the end of a plain line without a planned start, until somebody asks.
 func (l *Line) needNotPlan(a *Ask, gate *Gate) bool {
-	if l.waiting == 0 || l.mixed || l.max > 0 && l.waiting >= int(l.max) || !l.plain.is(a.Needs, a.NoSlot, gate) {
+	if l.waiting == 0 || l.many || l.max > 0 && l.waiting >= int(l.max) || !l.single.is(a.Needs, a.NoSlot, gate) {
 		return false
 	}
 	for i := range a.Needs {

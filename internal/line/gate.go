@@ -19,8 +19,8 @@ type Breaker interface {
 	// may, should nothing happen before.
 	Room(now time.Time) int
 	Delay(now time.Time) time.Duration
-	// Lease is for how long somebody who has passed is waited for.
-	Lease() time.Duration
+	// ProbeTimeout is for how long somebody who has passed is waited for.
+	ProbeTimeout() time.Duration
 	// Take lets one pass, maybe as a probe. Return takes the ticket of one back
 	// who was not sent.
 	Take(now time.Time) (ticket any, probe, ok bool)
@@ -42,25 +42,25 @@ type Breaker interface {
 type Gate struct {
 	Breaker // assigned once
 
-	waiting int      // how many stand in line before it
-	flying  int      // in flight: started while it bounded that, and not landed
-	flock   uint32   // which of those that were counted; the ones before are waited for no more
-	last    law.Time // when the last of them started
-	retired bool     // forgotten; see Budget
+	waiting    int      // how many stand in line before it
+	inFlight   int      // in flight: started while it bounded that, and not landed
+	generation uint32   // which of those that were counted; the ones before are waited for no more
+	last       law.Time // when the last of them started
+	retired    bool     // forgotten; see Budget
 }
 
 // A Pass is what a Gate has let one request through with. The zero Pass is that
 // of no gate.
 type Pass struct {
-	gate   *Gate
-	Ticket any    // of the Breaker
-	probe  bool   // it has a probe's place
-	flock  uint32 // it counts among those in flight; 0: it does not
+	gate       *Gate
+	Ticket     any    // of the Breaker
+	probe      bool   // it has a probe's place
+	generation uint32 // it counts among those in flight; 0: it does not
 }
 
-// Bound reports whether the end of the request may let others start, so that
-// Land must be called.
-func (p *Pass) Bound() bool { return p.probe || p.flock != 0 }
+// HoldsPlace reports whether the end of the request may let others start, so that
+// EndPass must be called.
+func (p *Pass) HoldsPlace() bool { return p.probe || p.generation != 0 }
 
 // Free reports whether g holds nobody up: one or two atomic reads.
 func (g *Gate) Free() bool {
@@ -69,11 +69,11 @@ func (g *Gate) Free() bool {
 
 // holds reports whether who is due must wait for one in flight to land.
 func (g *Gate) holds(now law.Time) bool {
-	return !g.Free() && g.Closed() && g.flying >= g.Allowance() && now < g.relents()
+	return !g.Free() && g.Closed() && g.inFlight >= g.Allowance() && now < g.waitsUntil()
 }
 
-// relents returns when g no longer waits for those in flight.
-func (g *Gate) relents() law.Time { return sum(g.last, int64(g.Lease())) }
+// waitsUntil returns when g no longer waits for those in flight.
+func (g *Gate) waitsUntil() law.Time { return sum(g.last, int64(g.ProbeTimeout())) }
 
 func sum(a, b law.Time) law.Time {
 	if a > law.Never-b {
@@ -93,12 +93,12 @@ func (l *Line) take(g *Gate, p *Pass, now law.Time) bool {
 	}
 	*p = Pass{gate: g, Ticket: ticket, probe: probe}
 	if !probe && !g.Free() {
-		if g.flying == 0 || now >= g.relents() {
-			g.flock++
-			g.flying = 0
+		if g.inFlight == 0 || now >= g.waitsUntil() {
+			g.generation++
+			g.inFlight = 0
 		}
-		p.flock = g.flock
-		g.flying++
+		p.generation = g.generation
+		g.inFlight++
 		g.last = now
 	}
 	return true
@@ -120,44 +120,44 @@ func (l *Line) pass(g *Gate) (Pass, bool) {
 func (l *Line) time(now law.Time) time.Time { return awake.At(l.epoch + time.Duration(now)) }
 
 // land ends p's part of what is in flight.
-func (p *Pass) land() {
-	if p.flock != 0 && p.flock == p.gate.flock {
-		p.gate.flying--
+func (p *Pass) done() {
+	if p.generation != 0 && p.generation == p.gate.generation {
+		p.gate.inFlight--
 	}
-	p.flock = 0
+	p.generation = 0
 }
 
 // giveBack undoes take for a request that was not sent.
 func (p *Pass) giveBack() {
 	if p.gate == nil {
-		return // what noPapers have is not written to
+		return // what noDetails have is not written to
 	}
 	if p.Ticket != nil {
 		p.gate.Return(p.Ticket)
 	}
-	p.land()
+	p.done()
 	*p = Pass{}
 }
 
-// Land tells the line that the breaker knows how the request with p has ended.
+// EndPass tells the line that the breaker knows how the request with p has ended.
 // It reports whether the gate is still in use: if it is not, the breaker has been
 // forgotten meanwhile. The second time it changes nothing.
-func (l *Line) Land(p *Pass) bool {
+func (l *Line) EndPass(p *Pass) bool {
 	if p.gate == nil {
 		return true
 	}
 	l.mu.Lock()
-	p.land()
+	p.done()
 	l.mu.Unlock()
-	return l.Recheck(p.gate)
+	return l.RecheckGate(p.gate)
 }
 
-// Recheck looks again at those before g, after its breaker has changed. It
-// reports whether the gate is still in use, as Land does.
-func (l *Line) Recheck(g *Gate) bool {
+// RecheckGate looks again at those before g, after its breaker has changed. It
+// reports whether the gate is still in use, as EndPass does.
+func (l *Line) RecheckGate(g *Gate) bool {
 	now := l.lock()
 	defer l.unlock()
-	l.thin(g, now)
+	l.thinGate(g, now)
 	l.dispatch(now)
 	return !g.retired
 }
@@ -170,13 +170,13 @@ func (l *Line) RetireGate(g *Gate) bool {
 }
 
 func (l *Line) retireGate(g *Gate, now law.Time) bool {
-	g.retired = g.waiting == 0 && g.flying == 0 && g.Clean(l.time(now))
+	g.retired = g.waiting == 0 && g.inFlight == 0 && g.Clean(l.time(now))
 	return g.retired
 }
 
-// Look returns the refusal of a request that would arrive before g now, or nil
+// CheckGate returns the refusal of a request that would arrive before g now, or nil
 // where it may enter.
-func (l *Line) Look(g *Gate) (*Refusal, error) {
+func (l *Line) CheckGate(g *Gate) (*Refusal, error) {
 	now := l.lock()
 	defer l.unlock()
 	if l.retired || g.retired {
@@ -219,29 +219,29 @@ func (l *Line) refusalOf(g *Gate, now law.Time) *Refusal {
 	switch {
 	case w == nil: // they stand in another line, which knows
 		r.AtLeast = true
-	case l.mixed:
+	case l.many:
 		at = w.at
 	default: // it is the first, and maybe not planned
 		at = l.real(w.needs, now, now).at
 	}
-	r.RetryAfter = time.Duration(sum(max(now, at)-now, int64(g.Lease())))
+	r.RetryAfter = time.Duration(sum(max(now, at)-now, int64(g.ProbeTimeout())))
 	return r
 }
 
 // turnAway refuses w. In a mixed line those behind do not move up by it yet.
 func (l *Line) turnAway(w *waiter, r *Refusal) {
-	if l.mixed {
+	if l.many {
 		l.unplan(w)
 		l.quit(w)
 	} else {
 		l.unlink(w)
-		l.plain.remove(w)
+		l.single.remove(w)
 	}
-	l.tell(w, r)
+	l.refuseWith(w, r)
 }
 
-// thin tells those before g who have no room there, the last to come first.
-func (l *Line) thin(g *Gate, now law.Time) {
+// thinGate tells those before g who have no room there, the last to come first.
+func (l *Line) thinGate(g *Gate, now law.Time) {
 	if g.waiting == 0 || g.Closed() {
 		return
 	}
@@ -266,7 +266,7 @@ func (l *Line) thin(g *Gate, now law.Time) {
 		from = min(from, w.at)
 		l.turnAway(w, l.refusalOf(g, now))
 	}
-	if l.mixed {
+	if l.many {
 		l.improve(now, from, freed)
 	} else {
 		l.dropPlan()

@@ -18,8 +18,8 @@ type fakeBreaker struct {
 	open      bool
 	places    int // while it is open: for probes
 	allowance int // while it is closed
-	lease     time.Duration
-	flock     any // half-open: the ticket of its probes
+	timeout   time.Duration
+	ticket    any // half-open: the ticket of its probes
 }
 
 func (b *fakeBreaker) Closed() bool   { return !b.open }
@@ -27,9 +27,9 @@ func (b *fakeBreaker) Allowance() int { return b.allowance }
 func (b *fakeBreaker) Delay(time.Time) time.Duration {
 	return time.Hour * time.Duration(max(0, 1-b.places))
 }
-func (b *fakeBreaker) Lease() time.Duration { return b.lease }
-func (b *fakeBreaker) Cause() error         { return errDown }
-func (b *fakeBreaker) Clean(time.Time) bool { return !b.open }
+func (b *fakeBreaker) ProbeTimeout() time.Duration { return b.timeout }
+func (b *fakeBreaker) Cause() error                { return errDown }
+func (b *fakeBreaker) Clean(time.Time) bool        { return !b.open }
 
 func (b *fakeBreaker) Room(time.Time) int {
 	if b.open {
@@ -46,11 +46,11 @@ func (b *fakeBreaker) Take(time.Time) (any, bool, bool) {
 		return nil, false, false
 	}
 	b.places--
-	return b.flock, true, true
+	return b.ticket, true, true
 }
 
 func (b *fakeBreaker) Return(ticket any) {
-	if ticket == b.flock {
+	if ticket == b.ticket {
 		b.places++
 	}
 }
@@ -61,13 +61,13 @@ func TestGateGetsBackWhatIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New()
 		b := l.NewBudget(&law.Spec{N: 1, Per: time.Second})
-		breaker := &fakeBreaker{open: true, places: 1, flock: "probe"}
+		breaker := &fakeBreaker{open: true, places: 1, ticket: "probe"}
 		g := &Gate{Breaker: breaker}
 		need := func() *Ask { return &Ask{Needs: []Need{{B: b, Cost: 1}}, MaxWait: -1} }
 
 		ask := need()
 		grant, _, refusal, err := l.Enter(t.Context(), ask, g)
-		if refusal != nil || err != nil || !grant.Pass.Bound() || breaker.places != 0 {
+		if refusal != nil || err != nil || !grant.Pass.HoldsPlace() || breaker.places != 0 {
 			t.Fatalf("got %+v, %+v, %v; want it granted as the probe", grant, refusal, err)
 		}
 		l.Cancel(&grant, ask.Needs)

@@ -16,15 +16,15 @@ func TestEmptyLinesShareWhatNobodyWritesTo(t *testing.T) {
 			b := &fakeBreaker{allowance: math.MaxInt}
 			g := &Gate{Breaker: b}
 			for range 3 {
-				if r, err := l.Stand(g); r != nil || err != nil {
+				if r, err := l.JoinGate(g); r != nil || err != nil {
 					t.Errorf("got %v and %v", r, err)
 				}
 			}
 			b.open = true
-			l.Recheck(g)
+			l.RecheckGate(g)
 			l.Reconfigure(nil, 0, 1)
 			b.open = false
-			l.Recheck(g)
+			l.RecheckGate(g)
 		})
 	}
 	both.Wait()

@@ -11,14 +11,14 @@ import (
 // it under its lock; the request's goroutine reads it once it has started, or been
 // refused. Times are since the line's epoch.
 type Journal struct {
-	Arrived time.Duration
-	Told    time.Duration // until when it waited for the first word of a store; zero without one
-	Ahead   int           // how many with the same needs stood before it on arrival
-	Place   int           // how many at all
-	Head    time.Duration // since when none of them stands before it; Never: some do
-	Late    time.Duration // since when it only waits for a slot or its gate; Never: it does not
-	Gate    bool          // it is the gate
-	Pauses  []Span        // while those that concern it held
+	Arrived       time.Duration
+	FirstResponse time.Duration // until when it waited for the first word of a store; zero without one
+	Ahead         int           // how many with the same needs stood before it on arrival
+	Place         int           // how many at all
+	Head          time.Duration // since when none of them stands before it; Never: some do
+	Late          time.Duration // since when it only waits for a slot or its gate; Never: it does not
+	Gate          bool          // it is the gate
+	Pauses        []Span        // while those that concern it held
 
 	// Bind is what it waited for at the head, as a Refusal would say; its Reason is zero
 	// where that is not known.
@@ -53,8 +53,8 @@ func (l *Line) note(w *waiter, j *Journal) {
 	if w.state != inLine {
 		return // it did not have to wait
 	}
-	if w.papers == &noPapers {
-		w.papers = new(papers)
+	if w.details == &noDetails {
+		w.details = new(details)
 	}
 	w.journal = j
 	j.Place = l.waiting - 1
@@ -88,14 +88,14 @@ func (l *Line) journalPause(w *waiter, b *Budget) {
 
 // causeOf returns which dialect and status have raised the pause b.
 func (l *Line) causeOf(b *Budget) (source string, status int) {
-	find := func(e *ear) bool {
-		h := e.find(func(h *held) bool { return h.b == b })
+	find := func(e *audience) bool {
+		h := e.find(func(h *announcement) bool { return h.b == b })
 		if h != nil {
 			source, status = h.source, h.status
 		}
 		return h != nil
 	}
-	if h := l.heard; h != nil && !find(&h.host) {
+	if h := l.audiences; h != nil && !find(&h.all) {
 		for _, e := range h.ids {
 			if find(e) {
 				break

@@ -7,9 +7,9 @@
 // with the same needs start in order of arrival. Units are taken at the start.
 //
 // While all in line need the same budgets, only the first has to know its
-// start, and the others are planned when somebody asks (plain.go). From the
+// start, and the others are planned when somebody asks (fifo.go). From the
 // first request with other needs until the line is empty, everybody is planned
-// (mixed.go).
+// (backfill.go).
 package line
 
 import (
@@ -37,14 +37,14 @@ type Line struct {
 	// quick stands for lone while nobody waits, and is held under the lock.
 	quick atomic.Pointer[law.Quick]
 
-	mu       sync.Mutex // guards following fields, and those of budgets and waiters
-	last     law.Time   // the latest clock reading
-	max      int32      // cap on waiting; zero: none
-	slots    int32      // cap on in flight; zero: none
-	inFlight int32
-	retired  bool  // forgotten; see Budget
-	strict   bool  // some budget is, or was
-	flying   int64 // requests granted and not answered, where that is counted
+	mu         sync.Mutex // guards following fields, and those of budgets and waiters
+	last       law.Time   // the latest clock reading
+	max        int32      // cap on waiting; zero: none
+	slots      int32      // cap on in flight; zero: none
+	slotsTaken int32
+	retired    bool  // forgotten; see Budget
+	strict     bool  // some budget is, or was
+	inFlight   int64 // requests granted and not answered, where that is counted
 
 	*extra // what few lines of a Transport have; nothing while it has none
 	*queue // of those who wait; idle while nobody does
@@ -61,17 +61,17 @@ type extra struct {
 	list        *[]*Budget
 	listed      []Need
 
-	heard *hearing // nil before the first answer that counts
+	audiences *audiences // nil before the first answer that counts
 
 	recent law.Recent // the successes of requests without a limit
 }
 
-// nothing is the extra of every line without one. Nobody writes to it.
-var nothing extra
+// noExtra is the extra of every line without one. Nobody writes to it.
+var noExtra extra
 
 // more gives l an extra of its own, to write to.
 func (l *Line) more() *extra {
-	if l.extra == &nothing {
+	if l.extra == &noExtra {
 		l.extra = new(extra)
 	}
 	return l.extra
@@ -89,12 +89,12 @@ type queue struct {
 	crowd       *Crowd[*waiter] // see crowdOut
 	first, tail *waiter         // in order of arrival
 
-	plain     class    // the only class while the line is not mixed
+	single    class    // the only class while the line is not mixed
 	loose     []*class // mixed: the classes that need no budget
 	unplanned *waiter  // the first without a planned start, while not mixed
 	stalled   bool     // somebody due waits for a slot
 	gated     bool     // somebody came whose gate might hold him up
-	mixed     bool
+	many      bool
 	due       classHeap          // mixed: by the planned start of each class's first
 	ready     classHeap          // mixed: due, but waiting for a slot, by order of arrival
 	parked    []*class           // mixed: due, but waiting for an answer
@@ -108,8 +108,8 @@ type queue struct {
 	fired   int      // how often the timer has, for tests
 }
 
-// idle is the queue of every line without one. Nobody writes to it; see guard.
-var idle = queue{timerAt: law.Never}
+// idleQueue is the queue of every line without one. Nobody writes to it; see guard.
+var idleQueue = queue{timerAt: law.Never}
 
 // New returns an empty line without caps.
 func New() *Line {
@@ -120,7 +120,7 @@ func New() *Line {
 
 // Init is New for a line that is part of something else.
 func (l *Line) Init() {
-	l.epoch, l.extra, l.queue = awake.Elapsed(), &nothing, &idle
+	l.epoch, l.extra, l.queue = awake.Elapsed(), &noExtra, &idleQueue
 }
 
 // clock reads the clock, which goes on while the machine sleeps.
@@ -132,7 +132,7 @@ func (l *Line) instant(t time.Time) law.Time { return satAdd(l.clock(), time.Unt
 
 // open gives l a queue.
 func (l *Line) open() {
-	if l.queue == &idle {
+	if l.queue == &idleQueue {
 		l.queue = &queue{timerAt: law.Never, due: classHeap{less: byStart}, ready: classHeap{less: byArrival}}
 	}
 }
@@ -141,10 +141,10 @@ func (l *Line) open() {
 // in order: narrow budgets before wide ones. A cost of zero is no need, so
 // leave it out.
 type Need struct {
-	B      *Budget
-	Cost   int64
-	flying bool     // a strict unit, not answered yet
-	at     law.Time // when it was taken
+	B        *Budget
+	Cost     int64
+	inFlight bool     // a strict unit, not answered yet
+	at       law.Time // when it was taken
 }
 
 // An Ask is what a request needs to start, and how long it may wait for it.
@@ -152,26 +152,26 @@ type Ask struct {
 	// List is what SetLimits returned, if the needs are of it: one unit of the
 	// pause, and Cost of each of the others, as long as there is a Cost. Needs is
 	// not set then. When it is no longer the latest, Enter returns ErrRetired.
-	List    *[]*Budget
-	Cost    int64
-	Needs   []Need        // Enter writes to it, and uses what room there is behind it
-	MaxWait time.Duration // the whole wait's budget; negative: none
-	NoSlot  bool          // it takes no in-flight slot
-	Count   bool          // what is granted is in flight until Landed
-	Who     uint64        // its identity; zero: none but the line's
-	Key     uint64        // whose it is, when the line is full; zero: of those without a key
+	List     *[]*Budget
+	Cost     int64
+	Needs    []Need        // Enter writes to it, and uses what room there is behind it
+	MaxWait  time.Duration // the whole wait's budget; negative: none
+	NoSlot   bool          // it takes no in-flight slot
+	InFlight bool          // what is granted is in flight until Done
+	Identity uint64        // its identity; zero: none but the line's
+	Key      uint64        // whose it is, when the line is full; zero: of those without a key
 }
 
 // A Grant is a start: the caller now sends, or gives back. Exactly one of Sent
-// and Cancel must follow. Cancel, Answered and Landed take the needs that Enter returned.
+// and Cancel must follow. Cancel, Responded and Done take the needs that Enter returned.
 type Grant struct {
-	At     time.Duration // the start, since the line's epoch
-	Waited time.Duration // also where there was no start
-	Slot   bool          // it holds an in-flight slot until Release
-	Pass   Pass          // of its gate
-	Count  bool          // it is in flight until Landed
-	who    uint64
-	turn   Turn
+	At       time.Duration // the start, since the line's epoch
+	Waited   time.Duration // also where there was no start
+	Slot     bool          // it holds an in-flight slot until Release
+	Pass     Pass          // of its gate
+	InFlight bool          // it is in flight until Done
+	identity uint64
+	turn     Turn
 }
 
 // lock locks l and reads the clock, which never runs backwards under the lock.
@@ -204,8 +204,8 @@ func (l *Line) readWall() law.Time {
 // Where the only budget is one that can then do without the lock, it does.
 func (l *Line) unlock() {
 	guard()
-	if l.queue != &idle && l.waiting == 0 && l.chain.first == nil && l.timerAt == law.Never {
-		l.queue = &idle
+	if l.queue != &idleQueue && l.waiting == 0 && l.chain.first == nil && l.timerAt == law.Never {
+		l.queue = &idleQueue
 	}
 	if q := l.quick.Load(); q != nil && l.waiting == 0 && l.chain.first == nil && l.pause.state.Recovered(l.last) {
 		l.lone.forget()
@@ -227,13 +227,13 @@ func (l *Line) watchSteps(steps, waiting int) {
 	}
 }
 
-func (l *Line) full() bool { return l.slots > 0 && l.inFlight >= l.slots }
+func (l *Line) full() bool { return l.slots > 0 && l.slotsTaken >= l.slots }
 
 // Start is Enter for a request that takes one unit of each of budgets and starts
 // at once, through a gate that holds nobody up; nil is none. It returns when it
 // did. ok is false where it did not, since more is to be done: to wait, to hand
 // over, to give a slot back, or to tell of the answer. With count what started is
-// in flight until Arrived.
+// in flight until DoneStart.
 func (l *Line) Start(budgets []*Budget, g *Gate, count bool) (at time.Duration, p Pass, ok bool) {
 	now := l.lock()
 	ok = l.waiting == 0 && l.chain.first == nil && l.slots == 0 && !l.strict && !l.retired
@@ -241,8 +241,8 @@ func (l *Line) Start(budgets []*Budget, g *Gate, count bool) (at time.Duration, 
 		at, _ := budgets[i].state.Earliest(now, now, 1)
 		ok = at <= now
 	}
-	if ok && l.heard != nil {
-		ok = l.roomHeard(budgets, now)
+	if ok && l.audiences != nil {
+		ok = l.roomAnnounced(budgets, now)
 	}
 	if ok && g != nil {
 		p, ok = l.pass(g)
@@ -252,30 +252,30 @@ func (l *Line) Start(budgets []*Budget, g *Gate, count bool) (at time.Duration, 
 			b.state.Take(now, 1)
 			b.forget()
 		}
-		if l.heard != nil {
-			l.takeHeard(budgets, now)
+		if l.audiences != nil {
+			l.takeAnnounced(budgets, now)
 		}
 		if count {
-			l.count1(budgets, 1)
+			l.addInFlight1(budgets, 1)
 		}
 	}
 	l.unlock()
 	return time.Duration(now), p, ok
 }
 
-// Undo gives back what Start has taken at an instant.
-func (l *Line) Undo(budgets []*Budget, count bool, at time.Duration) {
+// UndoStart gives back what Start has taken at an instant.
+func (l *Line) UndoStart(budgets []*Budget, count bool, at time.Duration) {
 	for _, b := range budgets {
 		l.Give(b, at, 1)
 	}
-	l.undoHeard(budgets, count, at)
+	l.undoAnnounced(budgets, count, at)
 }
 
 // Release gives back an in-flight slot.
 func (l *Line) Release() {
 	now := l.lock()
 	defer l.unlock()
-	l.inFlight--
+	l.slotsTaken--
 	l.dispatch(now)
 }
 
@@ -303,8 +303,8 @@ func (l *Line) Cancel(g *Grant, needs []Need) {
 	if g.turn.w != nil {
 		l.chain.remove(g.turn.w)
 	}
-	if g.Count {
-		l.depart(needs, g.who, -1)
+	if g.InFlight {
+		l.addInFlight(needs, g.identity, -1)
 	}
 	l.giveBack(needs, int64(g.At), g.Slot, &g.Pass, now)
 }
@@ -312,23 +312,23 @@ func (l *Line) Cancel(g *Grant, needs []Need) {
 func (l *Line) giveBack(needs []Need, taken law.Time, slot bool, pass *Pass, now law.Time) {
 	pass.giveBack()
 	for _, n := range needs {
-		n.B.state.Give(taken, n.Cost, n.flying)
+		n.B.state.Give(taken, n.Cost, n.inFlight)
 		n.B.forget()
 	}
 	if slot {
-		l.inFlight--
+		l.slotsTaken--
 	}
 	l.replan(now, needs, false)
 }
 
-// Answered tells strict laws that a request has its answer, or has ended without
+// Responded tells strict laws that a request has its answer, or has ended without
 // one. It returns the time from which on its units count.
-func (l *Line) Answered(needs []Need) time.Duration {
+func (l *Line) Responded(needs []Need) time.Duration {
 	now := l.lock()
 	defer l.unlock()
 	strict := false
 	for i := range needs {
-		if n := &needs[i]; n.flying {
+		if n := &needs[i]; n.inFlight {
 			n.B.state.Answered(now, n.Cost)
 			law.Latency(n.B.state, now-n.at)
 			n.B.forget()
@@ -336,19 +336,19 @@ func (l *Line) Answered(needs []Need) time.Duration {
 				l.more().stamp++ // marks the budgets with an answer
 			}
 			n.B.wanted().stamp = l.stamp
-			n.flying, strict = false, true
+			n.inFlight, strict = false, true
 		}
 	}
 	if strict {
-		l.answered(now)
+		l.responded(now)
 	}
 	return time.Duration(now)
 }
 
-// Strict reports whether any of needs waits for Answered.
+// Strict reports whether any of needs waits for Responded.
 func Strict(needs []Need) bool {
 	for _, n := range needs {
-		if n.flying {
+		if n.inFlight {
 			return true
 		}
 	}
@@ -404,7 +404,7 @@ func (l *Line) Delay(a *Ask, g *Gate) *Refusal {
 	if a.List != nil {
 		needs = l.needsOf(a.Cost)
 	}
-	needs = l.heed(needs, a.Who)
+	needs = l.withAnnounced(needs, a.Identity)
 	l.dispatch(now)
 	p := l.foresee(needs, a.NoSlot && l.slots > 0, g, now)
 	barred := l.barred(g, now)
@@ -440,5 +440,5 @@ func (l *Line) Left(b *Budget) int64 {
 func (l *Line) Waiting() (waiting, inFlight int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting, int(l.inFlight)
+	return l.waiting, int(l.slotsTaken)
 }

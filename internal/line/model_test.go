@@ -388,8 +388,8 @@ func play(s script, exact bool) (diff string) {
 				break
 			}
 		}
-		if waiting, _ := l.Waiting(); diff == "" && waiting == 0 && (l.timerAt != law.Never || l.chain.first != nil || l.mixed) {
-			diff = fmt.Sprintf("after %s: nobody waits, and the timer is set for %d, mixed %v", what, l.timerAt, l.mixed)
+		if waiting, _ := l.Waiting(); diff == "" && waiting == 0 && (l.timerAt != law.Never || l.chain.first != nil || l.many) {
+			diff = fmt.Sprintf("after %s: nobody waits, and the timer is set for %d, mixed %v", what, l.timerAt, l.many)
 		}
 		if diff != "" {
 			diff = fmt.Sprintf("%v\n%s\n%s", s.specs, strings.Join(log, "\n"), diff)

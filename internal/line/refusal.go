@@ -74,7 +74,7 @@ func (r *Refusal) explain(needs []Need, bind int) {
 		r.Reason = ByPause
 	case *law.Cap:
 		for i := range needs {
-			for _, h := range needs[i].B.heard {
+			for _, h := range needs[i].B.announced {
 				if h.b == b {
 					r.Need = i
 					return

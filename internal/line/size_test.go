@@ -27,21 +27,21 @@ func TestSizes(t *testing.T) {
 // the count when somebody begins to look at it.
 func TestFlights(t *testing.T) {
 	for _, n := range []int64{1, 1 << 31, 1 << 40} {
-		b := &Budget{demand: &none}
-		b.fly(3)
-		b.fly(n)
-		if b.few != 0 && b.demand != &none {
+		b := &Budget{demand: &noDemand}
+		b.addInFlight(3)
+		b.addInFlight(n)
+		if b.few != 0 && b.demand != &noDemand {
 			t.Errorf("%d units are counted in two places", n)
 		}
-		if got := *b.flights(); got != n+3 {
+		if got := *b.countInFlight(); got != n+3 {
 			t.Errorf("%d units are in flight, want %d", got, n+3)
 		}
-		b.fly(-n)
-		if got := *b.flights(); got != 3 {
+		b.addInFlight(-n)
+		if got := *b.countInFlight(); got != 3 {
 			t.Errorf("%d units are in flight, want 3", got)
 		}
 	}
-	if none.flying != 0 || none.heard != nil {
+	if noDemand.inFlight != 0 || noDemand.announced != nil {
 		t.Error("the demand of all budgets without one was written to")
 	}
 }

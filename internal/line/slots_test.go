@@ -87,15 +87,15 @@ func (w *tower) pass(d time.Duration) {
 
 func (w *tower) answer(f *flight) {
 	f.ended = int64(w.l.Now())
-	w.l.Answered(f.needs)
+	w.l.Responded(f.needs)
 	if f.grant.Slot {
 		w.l.Release()
 	}
 	if p := &f.grant.Pass; p.gate != nil {
-		if b := p.gate.Breaker.(*fakeBreaker); p.probe && b.open && b.flock == p.Ticket {
+		if b := p.gate.Breaker.(*fakeBreaker); p.probe && b.open && b.ticket == p.Ticket {
 			b.places++
 		}
-		w.l.Land(p)
+		w.l.EndPass(p)
 	}
 	synctest.Wait()
 }
@@ -106,14 +106,14 @@ func (w *tower) turn(g *Gate, n int) string {
 	switch {
 	case g.Free():
 		b.open, b.places = true, 0
-	case b.open && b.places == 0 && b.flock == nil:
-		b.places, b.flock = n, new(int)
+	case b.open && b.places == 0 && b.ticket == nil:
+		b.places, b.ticket = n, new(int)
 	case b.open:
-		b.open, b.flock, b.allowance = false, nil, n
+		b.open, b.ticket, b.allowance = false, nil, n
 	default:
 		b.allowance = math.MaxInt
 	}
-	w.l.Recheck(g)
+	w.l.RecheckGate(g)
 	synctest.Wait()
 	return fmt.Sprintf("open %t, %d places, %d allowed", b.open, b.places, b.allowance)
 }
@@ -177,8 +177,8 @@ func (w *tower) check() string {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
 	for r := w.l.first; r != nil; r = r.next {
-		first := r.class.first == r || !w.l.mixed && w.l.first == r
-		if p := w.l.real(r.needs, now, now); first && r.at <= now && p.at <= now && (r.noSlot || !w.l.full()) && !r.gate.holds(now) && (w.l.mixed || w.l.isPlanned(r)) {
+		first := r.class.first == r || !w.l.many && w.l.first == r
+		if p := w.l.real(r.needs, now, now); first && r.at <= now && p.at <= now && (r.noSlot || !w.l.full()) && !r.gate.holds(now) && (w.l.many || w.l.isPlanned(r)) {
 			return fmt.Sprintf("request %d, planned for %d, waits at %d though nothing is missing", r.seq, r.at, now)
 		}
 	}
@@ -188,12 +188,12 @@ func (w *tower) check() string {
 			if f.gate == g && f.end == "" {
 				before++
 			}
-			if f.gate == g && f.started() && f.ended == law.Never && f.grant.Pass.flock == g.flock && g.flock > 0 {
+			if f.gate == g && f.started() && f.ended == law.Never && f.grant.Pass.generation == g.generation && g.generation > 0 {
 				flying++
 			}
 		}
-		if before != g.waiting || flying != g.flying {
-			return fmt.Sprintf("gate %d counts %d before it and %d in flight; they are %d and %d", i, g.waiting, g.flying, before, flying)
+		if before != g.waiting || flying != g.inFlight {
+			return fmt.Sprintf("gate %d counts %d before it and %d in flight; they are %d and %d", i, g.waiting, g.inFlight, before, flying)
 		}
 		if b := g.Breaker.(*fakeBreaker); b.open && before > b.places {
 			return fmt.Sprintf("%d stand before gate %d, which has %d places", before, i, b.places)
@@ -212,7 +212,7 @@ func TestSlotsAndAnswers(t *testing.T) {
 		slots := rapid.IntRange(0, 3).Draw(rt, "slots")
 		w := &tower{slots: slots}
 		for range rapid.IntRange(0, 2).Draw(rt, "gates") {
-			b := &fakeBreaker{allowance: math.MaxInt, lease: time.Duration(rapid.IntRange(1, 30).Draw(rt, "lease"))}
+			b := &fakeBreaker{allowance: math.MaxInt, timeout: time.Duration(rapid.IntRange(1, 30).Draw(rt, "lease"))}
 			w.gates = append(w.gates, &Gate{Breaker: b})
 		}
 		for range 3 - rapid.IntRange(0, 2).Draw(rt, "budgets") {

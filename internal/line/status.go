@@ -6,15 +6,15 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
-// Heard is what a line knows from answers, for pages.
-type Heard struct {
+// Announced is what a line knows from answers, for pages.
+type Announced struct {
 	Label  string  // of the identity
 	Shared bool    // it is what many identities without a label share
 	Rule   *Budget // which it is about; nil: all
 	Source string
 	// A pause, or what is left of a limit.
 	Pause time.Duration // until its end; zero for a limit
-	LearnedKey
+	AnnouncedKey
 	Left, Limit int64         // Limit is negative where nobody said it
 	Reset       time.Duration // until units come back; negative where nobody said
 	Age         time.Duration
@@ -28,8 +28,8 @@ const MostStatus = 256
 type Status struct {
 	Waiting, InFlight int
 	Left              []int64 // under each of the budgets
-	// Heard are the pauses that hold and the limits that were learned.
-	Heard []Heard
+	// Announced are the pauses that hold and the limits that were learned.
+	Announced []Announced
 }
 
 // Status returns the status with no more than MostStatus budgets and identities: what
@@ -41,37 +41,37 @@ func (l *Line) Status(budgets []*Budget, ids []uint64, host bool) (s Status) {
 	}
 	now := l.lock()
 	defer l.unlock()
-	s.Waiting, s.InFlight = l.waiting, int(max(int64(l.inFlight), l.flying))
+	s.Waiting, s.InFlight = l.waiting, int(max(int64(l.slotsTaken), l.inFlight))
 	if len(budgets) > 0 {
 		s.Left = make([]int64, len(budgets))
 	}
 	for i, b := range budgets {
 		s.Left[i] = b.remaining(now)
-		s.hear("", false, b, b.heard, now)
-		s.hearEar(b.ear, now)
+		s.add("", false, b, b.announced, now)
+		s.addAudience(b.audience, now)
 	}
-	h := l.heard
+	h := l.audiences
 	if h == nil {
 		return s
 	}
 	if host {
-		s.hear("", false, nil, h.host.list, now)
+		s.add("", false, nil, h.all.list, now)
 	}
-	for _, who := range ids {
-		s.hearEar(h.ids[who], now)
+	for _, identity := range ids {
+		s.addAudience(h.ids[identity], now)
 	}
 	return s
 }
 
-func (s *Status) hearEar(e *ear, now law.Time) {
+func (s *Status) addAudience(e *audience, now law.Time) {
 	if e != nil {
-		s.hear(e.label, e.label == "", nil, e.list, now)
+		s.add(e.label, e.label == "", nil, e.list, now)
 	}
 }
 
-func (s *Status) hear(label string, shared bool, rule *Budget, list []held, now law.Time) {
+func (s *Status) add(label string, shared bool, rule *Budget, list []announcement, now law.Time) {
 	for i := range list {
-		h := Heard{Label: label, Shared: shared, Rule: rule, Source: list[i].source, LearnedKey: list[i].key}
+		h := Announced{Label: label, Shared: shared, Rule: rule, Source: list[i].source, AnnouncedKey: list[i].key}
 		if list[i].only != nil {
 			h.Rule = list[i].only
 		}
@@ -90,6 +90,6 @@ func (s *Status) hear(label string, shared bool, rule *Budget, list []held, now 
 				h.Reset, h.Limit = -1, -1
 			}
 		}
-		s.Heard = append(s.Heard, h)
+		s.Announced = append(s.Announced, h)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // package.
 func init() {
 	watchSteps = func(l *Line, steps, waiting int) {
-		if most := 4*(waiting+mostLearned+len(l.plain.needs)) + 64; steps > most {
+		if most := 4*(waiting+mostAnnounced+len(l.single.needs)) + 64; steps > most {
 			panic(fmt.Sprintf("%d steps with %d waiting, want %d at most", steps, waiting, most))
 		}
 	}
@@ -49,7 +49,7 @@ func TestHostileNumbersAreNoLoopsBound(t *testing.T) {
 						s.Rule = nil
 					}
 					said := law.Said{Left: number(), Limit: number(), Reset: number(), Window: number(), Started: int64(l.Now()) - r.Int64N(1000), Pace: r.IntN(3) == 0}
-					l.Learn(s, LearnedKey{Name: fmt.Sprint(r.IntN(3))}, "", &said, nil)
+					l.AnnounceLimit(s, AnnouncedKey{Name: fmt.Sprint(r.IntN(3))}, "", &said, nil)
 				}
 				a := Ask{Needs: []Need{{B: budgets[0], Cost: 1}}, MaxWait: time.Duration(r.Int64N(int64(5 * time.Second)))}
 				if r.IntN(2) == 0 {

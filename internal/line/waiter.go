@@ -28,7 +28,7 @@ type waiter struct {
 	state        state
 	noSlot       bool // it takes no slot
 	slot         bool // it has one
-	counts       bool // see Ask.Count
+	inFlight     bool // see Ask.Count
 	armed        bool // plain line: it was first, and is due at its planned start
 	late         bool // due, but held up by a slot or its gate: it starts later than planned
 	byDeadline   bool
@@ -40,35 +40,35 @@ type waiter struct {
 	timer        *time.Timer // ends the wait where its end cannot be known beforehand
 	refusal      *Refusal
 	ready        chan struct{}
-	*papers
+	*details
 }
 
-// papers are the rest of a waiter's fields, for who comes to a gate, with a key or
+// details are the rest of a waiter's fields, for who comes to a gate, with a key or
 // with a journal, or stands in a crowd.
-type papers struct {
-	gate    *Gate
-	pass    Pass // it has one of gate
-	who     uint64
-	key     uint64
-	journal *Journal
-	member  *Member[*waiter] // of the line's crowd, if that has one
+type details struct {
+	gate     *Gate
+	pass     Pass // it has one of gate
+	identity uint64
+	key      uint64
+	journal  *Journal
+	member   *Member[*waiter] // of the line's crowd, if that has one
 }
 
-// noPapers are those of every other waiter. Nobody writes to them.
-var noPapers papers
+// noDetails are those of every other waiter. Nobody writes to them.
+var noDetails details
 
 // newWaiter allocates a waiter, and does no more, since that takes a good part
 // of the stack.
 //
 //go:noinline
-func newWaiter() *waiter { return &waiter{papers: &noPapers, ready: make(chan struct{}, 1)} }
+func newWaiter() *waiter { return &waiter{details: &noDetails, ready: make(chan struct{}, 1)} }
 
 // fill makes w the waiter for a, with a copy of its needs. Those in line who need
 // the same share it, so nobody writes to it.
 func (l *Line) fill(w *waiter, a *Ask, gate *Gate, now law.Time) {
-	w.arrived, w.by, w.noSlot, w.counts = now, forever, a.NoSlot, a.Count
-	if gate != nil || a.Who != 0 || a.Key != 0 {
-		w.identify(gate, a.Who, a.Key)
+	w.arrived, w.by, w.noSlot, w.inFlight = now, forever, a.NoSlot, a.InFlight
+	if gate != nil || a.Identity != 0 || a.Key != 0 {
+		w.identify(gate, a.Identity, a.Key)
 	}
 	if last := l.tail; last != nil && slices.Equal(last.needs, a.Needs) {
 		w.needs = last.needs
@@ -78,8 +78,8 @@ func (l *Line) fill(w *waiter, a *Ask, gate *Gate, now law.Time) {
 }
 
 //go:noinline
-func (w *waiter) identify(gate *Gate, who, key uint64) {
-	w.papers = &papers{gate: gate, who: who, key: key}
+func (w *waiter) identify(gate *Gate, identity, key uint64) {
+	w.details = &details{gate: gate, identity: identity, key: key}
 }
 
 // Await is the rest of Enter, after Join: it waits for the start, the refusal,
@@ -111,8 +111,8 @@ func (l *Line) leave(w *waiter) {
 		w.at = now
 	case started:
 		l.chain.remove(w)
-		if w.counts {
-			l.depart(w.needs, w.who, -1)
+		if w.inFlight {
+			l.addInFlight(w.needs, w.identity, -1)
 		}
 		l.giveBack(w.needs, w.at, w.slot, &w.pass, now)
 	}
@@ -142,10 +142,10 @@ func (l *Line) expire(w *waiter) {
 
 // refuse tells w that it can no longer start in time.
 func (l *Line) refuse(w *waiter, p foresight, now law.Time) {
-	l.tell(w, p.refusal(w.needs, now, w.byDeadline))
+	l.refuseWith(w, p.refusal(w.needs, now, w.byDeadline))
 }
 
-func (l *Line) tell(w *waiter, r *Refusal) {
+func (l *Line) refuseWith(w *waiter, r *Refusal) {
 	w.refusal, w.state, w.at = r, refused, l.last
 	w.ready <- struct{}{}
 }

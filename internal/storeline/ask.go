@@ -319,7 +319,7 @@ func (l *Line) start(w *waiter, op *store.Op, res *store.Result, s *Setting, now
 	w.class.due = time.Time{}
 	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, ask: w.ask, w: w}
 	if a := w.ask; a.Gate != nil && !w.left {
-		if ok, r := a.Local.Pass(a.Gate, &g.Pass); !ok { // it has changed while the store was asked
+		if ok, r := a.Local.PassGate(a.Gate, &g.Pass); !ok { // it has changed while the store was asked
 			l.giveBack(g)
 			if r != nil {
 				l.refuse(w, l.gated(r, a.Gate))

@@ -35,7 +35,7 @@ func (l *Line) blocked(a *Ask, s *Setting) bool {
 	if l.slots(s) && !a.NoSlot && l.inFlight >= s.InFlight {
 		return true
 	}
-	return !a.Gate.Free() && a.Local.Held(a.Gate) > 0
+	return !a.Gate.Free() && a.Local.GateWait(a.Gate) > 0
 }
 
 // admit returns those of due, who are in order of arrival, who may ask: as many as
@@ -54,7 +54,7 @@ func (l *Line) admit(due []*waiter, s *Setting) []*waiter {
 		g := w.ask.Gate
 		if _, ok := places[g]; !ok {
 			var r *line.Refusal
-			places[g], r = w.ask.Local.Places(g)
+			places[g], r = w.ask.Local.GatePlaces(g)
 			if r != nil {
 				delete(places, g) // the next one is told anew
 				l.refuse(w, l.gated(r, g))
@@ -69,7 +69,7 @@ func (l *Line) admit(due []*waiter, s *Setting) []*waiter {
 			return true
 		case places[g] == 0:
 			w.dueSince(now, true)
-			if d := w.ask.Local.Held(g); d > 0 {
+			if d := w.ask.Local.GateWait(g); d > 0 {
 				if at := now.Add(d); l.relents.IsZero() || at.Before(l.relents) {
 					l.relents = at
 				}
@@ -90,7 +90,7 @@ func (l *Line) admit(due []*waiter, s *Setting) []*waiter {
 func (l *Line) Recheck(local *line.Line, g *line.Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	room, r := local.Surplus(g)
+	room, r := local.GateRoom(g)
 	for e := l.order.Front(); e != nil && r != nil; {
 		w := e.Value.(*waiter)
 		e = e.Next()

@@ -26,9 +26,9 @@ func (w *waiter) journal() *line.Journal {
 // note has the journal of w, if there is one, tell of it. w has just joined.
 func (l *Line) note(w *waiter) {
 	if j := w.journal(); j != nil {
-		*j = line.Journal{Told: line.Never, Head: line.Never, Late: line.Never, Ahead: w.class.queue.Len() - 1, Place: l.order.Len() - 1}
+		*j = line.Journal{FirstResponse: line.Never, Head: line.Never, Late: line.Never, Ahead: w.class.queue.Len() - 1, Place: l.order.Len() - 1}
 		if j.Ahead > 0 {
-			j.Told = 0
+			j.FirstResponse = 0
 		} else {
 			j.Head = 0
 		}
@@ -52,8 +52,8 @@ func (l *Line) told(w *waiter, res *store.Result, now time.Time) {
 		return
 	}
 	at := now.Sub(w.arrived)
-	if j.Told == line.Never {
-		j.Told = at
+	if j.FirstResponse == line.Never {
+		j.FirstResponse = at
 	}
 	if !res.OK && !res.Skipped {
 		j.Late = line.Never
@@ -67,7 +67,7 @@ func (l *Line) told(w *waiter, res *store.Result, now time.Time) {
 func (w *waiter) dueSince(now time.Time, gate bool) {
 	if j := w.journal(); j != nil && j.Late == line.Never {
 		at := now.Sub(w.arrived)
-		j.Late, j.Gate, j.Told = at, gate, min(at, j.Told)
+		j.Late, j.Gate, j.FirstResponse = at, gate, min(at, j.FirstResponse)
 	}
 }
 
@@ -99,7 +99,7 @@ func (l *Line) IsNews(key string, length time.Duration) bool {
 	defer l.mu.Unlock()
 	now := awake.Now()
 	told := l.pauses[key]
-	if !line.News(told.Sub(now), 0, length) {
+	if !line.IsNews(told.Sub(now), 0, length) {
 		return false
 	}
 	if len(l.pauses) >= mostPauses {

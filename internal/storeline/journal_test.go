@@ -51,7 +51,7 @@ func TestAJournalEndsWithItsWait(t *testing.T) {
 		}
 		was := *j
 		time.Sleep(3 * time.Second)
-		if j.Head != was.Head || j.Told != was.Told || j.Late != was.Late || len(j.Pauses) != len(was.Pauses) {
+		if j.Head != was.Head || j.FirstResponse != was.FirstResponse || j.Late != was.Late || len(j.Pauses) != len(was.Pauses) {
 			t.Errorf("it was %+v, and is %+v", was, *j)
 		}
 		time.Sleep(time.Minute)

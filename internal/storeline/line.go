@@ -164,7 +164,7 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error)
 		return nil, nil, err
 	}
 	if a.Gate != nil && !a.Gate.Closed() { // the first look, before anything is looked up
-		if r, err := a.Local.Look(a.Gate); r != nil || err != nil {
+		if r, err := a.Local.CheckGate(a.Gate); r != nil || err != nil {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			return nil, l.gated(r, a.Gate), err
@@ -186,7 +186,7 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error)
 		return g, nil, nil
 	}
 	if a.Gate != nil {
-		if r, err := a.Local.Stand(a.Gate); r != nil || err != nil {
+		if r, err := a.Local.JoinGate(a.Gate); r != nil || err != nil {
 			refusal := l.gated(r, a.Gate)
 			l.mu.Unlock()
 			return nil, refusal, err
@@ -354,7 +354,7 @@ func (l *Line) leave(w *waiter) {
 func (l *Line) remove(w *waiter) {
 	l.detach(w)
 	if w.ask.Gate != nil {
-		w.ask.Local.Leave(w.ask.Gate)
+		w.ask.Local.LeaveGate(w.ask.Gate)
 	}
 }
 
@@ -423,7 +423,7 @@ func (l *Line) cancel(g *Grant) {
 	g.end()
 	delete(l.flights, g)
 	if a := g.ask; a.Gate != nil {
-		a.Local.GiveBack(&g.Pass)
+		a.Local.ReturnPass(&g.Pass)
 	}
 	if g.Slot {
 		g.Slot = false

@@ -125,11 +125,11 @@ func (l *Line) startReserved(a *Ask, s *Setting) *Grant {
 	}
 	var pass line.Pass
 	if a.Gate != nil {
-		if r, err := a.Local.Stand(a.Gate); r != nil || err != nil {
+		if r, err := a.Local.JoinGate(a.Gate); r != nil || err != nil {
 			return nil
 		}
-		if ok, _ := a.Local.Pass(a.Gate, &pass); !ok {
-			a.Local.Leave(a.Gate)
+		if ok, _ := a.Local.PassGate(a.Gate, &pass); !ok {
+			a.Local.LeaveGate(a.Gate)
 			return nil
 		}
 	}
@@ -176,7 +176,7 @@ func (l *Line) startInLine(s *Setting, now time.Time) {
 				break
 			}
 			if a.Gate != nil {
-				if ok, _ := a.Local.Pass(a.Gate, &pass); !ok {
+				if ok, _ := a.Local.PassGate(a.Gate, &pass); !ok {
 					break
 				}
 			}

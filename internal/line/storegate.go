@@ -9,8 +9,8 @@ import (
 // The gate that they must pass is before this line, which keeps count of them.
 // They stand before it until they have passed, or leave.
 
-// Stand has one more stand before g, or returns its refusal.
-func (l *Line) Stand(g *Gate) (*Refusal, error) {
+// JoinGate has one more stand before g, or returns its refusal.
+func (l *Line) JoinGate(g *Gate) (*Refusal, error) {
 	now := l.lock()
 	defer l.unlock()
 	if l.retired || g.retired {
@@ -23,16 +23,16 @@ func (l *Line) Stand(g *Gate) (*Refusal, error) {
 	return r, nil
 }
 
-// Leave undoes Stand.
-func (l *Line) Leave(g *Gate) {
+// LeaveGate undoes JoinGate.
+func (l *Line) LeaveGate(g *Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.waiting--
 }
 
-// Places returns how many of those who stand before g, and whose turn has come, may
+// GatePlaces returns how many of those who stand before g, and whose turn has come, may
 // pass; or how they are refused.
-func (l *Line) Places(g *Gate) (int, *Refusal) {
+func (l *Line) GatePlaces(g *Gate) (int, *Refusal) {
 	now := l.lock()
 	defer l.unlock()
 	switch r := l.shut(g, now); {
@@ -42,15 +42,15 @@ func (l *Line) Places(g *Gate) (int, *Refusal) {
 		return math.MaxInt, nil
 	case !g.Closed():
 		return g.Room(l.time(now)), nil
-	case now >= g.relents():
+	case now >= g.waitsUntil():
 		return g.Allowance(), nil
 	}
-	return max(0, g.Allowance()-g.flying), nil
+	return max(0, g.Allowance()-g.inFlight), nil
 }
 
-// Pass lets one who stands before g, and whose turn has come, pass with p. Else it
+// PassGate lets one who stands before g, and whose turn has come, pass with p. Else it
 // is refused, or has to wait for one in flight to land.
-func (l *Line) Pass(g *Gate, p *Pass) (ok bool, r *Refusal) {
+func (l *Line) PassGate(g *Gate, p *Pass) (ok bool, r *Refusal) {
 	now := l.lock()
 	defer l.unlock()
 	if r := l.shut(g, now); r != nil {
@@ -63,27 +63,27 @@ func (l *Line) Pass(g *Gate, p *Pass) (ok bool, r *Refusal) {
 	return true, nil
 }
 
-// Held returns until when who is due waits for one in flight to land, should none
+// GateWait returns until when who is due waits for one in flight to land, should none
 // do so: zero if it need not.
-func (l *Line) Held(g *Gate) time.Duration {
+func (l *Line) GateWait(g *Gate) time.Duration {
 	now := l.lock()
 	defer l.unlock()
 	if !g.holds(now) {
 		return 0
 	}
-	return time.Duration(g.relents() - now)
+	return time.Duration(g.waitsUntil() - now)
 }
 
-// GiveBack undoes Pass for one who was not sent.
-func (l *Line) GiveBack(p *Pass) {
+// ReturnPass undoes PassGate for one who was not sent.
+func (l *Line) ReturnPass(p *Pass) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p.giveBack()
 }
 
-// Surplus returns how many of those who stand before g have room there, and how the
+// GateRoom returns how many of those who stand before g have room there, and how the
 // others are refused; nil where all have.
-func (l *Line) Surplus(g *Gate) (room int, r *Refusal) {
+func (l *Line) GateRoom(g *Gate) (room int, r *Refusal) {
 	now := l.lock()
 	defer l.unlock()
 	if g.Closed() {

@@ -35,15 +35,15 @@ func TestHeardWhileInLine(t *testing.T) {
 				budgets = append(budgets, l.NewBudget(&law.Spec{N: n, Per: 5 * time.Second}))
 			}
 			const ids = 2
-			for who := uint64(1); who <= ids; who++ {
-				l.OpenEar(who, "", nil)
+			for identity := uint64(1); identity <= ids; identity++ {
+				l.OpenAudience(identity, "", nil)
 			}
 			type claim struct {
 				who   uint64
 				needs []Need
 			}
 			concerns := func(s Scope, c claim) bool {
-				return (s.Who == 0 || s.Who == c.who) && (s.Rule == nil || needs(c.needs, s.Rule))
+				return (s.Identity == 0 || s.Identity == c.who) && (s.Rule == nil || needs(c.needs, s.Rule))
 			}
 			paused := map[Scope]time.Duration{}
 			lasts := map[string]time.Duration{} // the latest start of those with the same needs
@@ -64,7 +64,7 @@ func TestHeardWhileInLine(t *testing.T) {
 				mu.Unlock()
 				go func() {
 					defer cancel()
-					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Who: c.who, Count: true}, nil)
+					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Identity: c.who, InFlight: true}, nil)
 					defer func() {
 						mu.Lock()
 						defer mu.Unlock()
@@ -92,7 +92,7 @@ func TestHeardWhileInLine(t *testing.T) {
 					mu.Unlock()
 					l.Sent(&g)
 					time.Sleep(time.Second)
-					l.Landed(&g, all)
+					l.Done(&g, all)
 					if g.Slot {
 						l.Release()
 					}
@@ -100,14 +100,14 @@ func TestHeardWhileInLine(t *testing.T) {
 				synctest.Wait()
 			}
 			for _, d := range script[1:] {
-				s := Scope{Who: uint64(d[1] % (ids + 1))}
+				s := Scope{Identity: uint64(d[1] % (ids + 1))}
 				if d[2]%2 == 0 {
 					s.Rule = budgets[d[3]%3]
 				}
 				switch d[0] % 6 {
 				case 0:
 					p := Pause{Scope: s, For: time.Duration(1+d[4]%20) * time.Second}
-					length, err := l.Pause(&p)
+					length, err := l.AnnouncePause(&p)
 					if err != nil {
 						fault("%v", err)
 					}
@@ -118,13 +118,13 @@ func TestHeardWhileInLine(t *testing.T) {
 					}
 				case 1:
 					said := law.Said{Left: int64(d[4] % 4), Limit: int64(1 + d[5]%5), Reset: int64(10 * time.Second), Started: int64(l.Now())}
-					if _, err := l.Learn(s, LearnedKey{Name: "x"}, "", &said, nil); err != nil {
+					if _, err := l.AnnounceLimit(s, AnnouncedKey{Name: "x"}, "", &said, nil); err != nil {
 						fault("%v", err)
 					}
 				case 2:
 					time.Sleep(time.Duration(1+d[4]%4) * time.Second)
 				default:
-					c := claim{who: s.Who}
+					c := claim{who: s.Identity}
 					for i, b := range budgets {
 						if d[2+i]%2 == 0 {
 							c.needs = append(c.needs, Need{B: b, Cost: 1})
@@ -147,13 +147,13 @@ func TestHeardWhileInLine(t *testing.T) {
 				fault("%d still wait", running)
 			}
 			time.Sleep(time.Hour)
-			for who := uint64(1); who <= ids; who++ {
-				if !l.RetireEar(who, false) {
-					fault("identity %d is not forgotten", who)
+			for identity := uint64(1); identity <= ids; identity++ {
+				if !l.RetireAudience(identity, false) {
+					fault("identity %d is not forgotten", identity)
 				}
 			}
-			if l.heard != nil && len(l.heard.flying) > 0 || l.flying != 0 || !l.RetireAll(budgets, nil) {
-				fault("something is left: %d in flight", l.flying)
+			if l.audiences != nil && len(l.audiences.inFlight) > 0 || l.inFlight != 0 || !l.RetireAll(budgets, nil) {
+				fault("something is left: %d in flight", l.inFlight)
 			}
 		})
 		if len(faults) > 0 {

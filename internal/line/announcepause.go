@@ -29,25 +29,25 @@ type Pause struct {
 	end           law.Time
 }
 
-// News reports whether it matters that a pause lasts until an end, where it was last
+// IsNews reports whether it matters that a pause lasts until an end, where it was last
 // reported to last until told: that has passed, or is earlier by 1 s and a twentieth
 // of the pause at least. Requests that were in flight together are refused within
 // moments, each with an end of its own.
-func News(told, now, end time.Duration) bool {
-	return told <= now || end-told >= max(time.Second, (end-now)/20)
+func IsNews(reported, now, end time.Duration) bool {
+	return reported <= now || end-reported >= max(time.Second, (end-now)/20)
 }
 
-// Pause makes those concerned wait, those in line among them. It returns for how
+// AnnouncePause makes those concerned wait, those in line among them. It returns for how
 // long, from now; zero where nobody waits longer by it.
-func (l *Line) Pause(p *Pause) (time.Duration, error) {
+func (l *Line) AnnouncePause(p *Pause) (time.Duration, error) {
 	now := l.lock()
 	defer l.unlock()
-	e := l.ear(p.Who)
+	e := l.audienceOf(p.Identity)
 	switch {
 	case l.retired || p.Rule != nil && p.Rule.retired:
 		return 0, ErrRetired
 	case e == nil:
-		return 0, ErrNoEar
+		return 0, ErrNoAudience
 	}
 	if o := p.Over; o != nil && o.raised != nil {
 		p.Over = nil
@@ -61,11 +61,11 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 	if p.For == 0 {
 		return 0, nil
 	}
-	h := e.find(func(h *held) bool { return h.only == p.Rule && h.isPause() })
+	h := e.find(func(h *announcement) bool { return h.only == p.Rule && h.isPause() })
 	if h == nil {
-		e.list = append(e.list, held{b: l.NewPause(p.Limits...), only: p.Rule})
+		e.list = append(e.list, announcement{b: l.NewPause(p.Limits...), only: p.Rule})
 		h = &e.list[len(e.list)-1]
-		l.hold(h.b, p.Scope, true)
+		l.holdWaiting(h.b, p.Scope, true)
 	}
 	pace := h.b.state.(*law.Pace)
 	p.before = *pace
@@ -98,23 +98,23 @@ func (l *Line) Pause(p *Pause) (time.Duration, error) {
 func (l *Line) IsNews(p *Pause) bool {
 	now := l.lock()
 	defer l.unlock()
-	e := l.ear(p.Who)
+	e := l.audienceOf(p.Identity)
 	if e == nil || p.raised == nil {
 		return true
 	}
-	h := e.find(func(h *held) bool { return h.b == p.raised })
+	h := e.find(func(h *announcement) bool { return h.b == p.raised })
 	if h == nil {
 		return true
 	}
-	news := News(time.Duration(h.told), time.Duration(now), time.Duration(p.end))
+	news := IsNews(time.Duration(h.reported), time.Duration(now), time.Duration(p.end))
 	if news {
-		h.told = p.end
+		h.reported = p.end
 	}
 	return news
 }
 
 // announced returns the limits that a server has announced.
-func announced(list []held, now law.Time) (limits []law.Spec) {
+func announced(list []announcement, now law.Time) (limits []law.Spec) {
 	for i := range list {
 		if c, ok := list[i].b.state.(*law.Cap); ok {
 			limits = append(limits, c.Announced(now)...)
@@ -123,25 +123,26 @@ func announced(list []held, now law.Time) (limits []law.Spec) {
 	return limits
 }
 
-// Recent is law.Recent, for lines whose budgets are in a store.
-type Recent = law.Recent
-
 // Served tells the line that a request without a limit, which started then, has
-// succeeded: a restart without limits goes as fast as those did.
-func (l *Line) Served(started time.Duration) {
+// succeeded: a restart without limits goes as fast as those did. With done it is
+// DoneStart for a request without budgets too.
+func (l *Line) Served(started time.Duration, done bool) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if done {
+		l.inFlight--
+	}
 	l.served(int64(started))
-	l.mu.Unlock()
 }
 
 func (l *Line) served(started law.Time) {
 	l.more().recent.Add(started)
-	if l.heard == nil {
+	if l.audiences == nil {
 		return
 	}
 	now := max(l.last, l.clock())
-	for i := range l.heard.host.list {
-		if b := l.heard.host.list[i].b; b.served(now, started) && l.waiting > 0 {
+	for i := range l.audiences.all.list {
+		if b := l.audiences.all.list[i].b; b.served(now, started) && l.waiting > 0 {
 			l.last = now
 			l.changed(now, false, b)
 		}
@@ -162,22 +163,25 @@ func satAdd(t law.Time, d time.Duration) law.Time {
 
 // Succeeded tells the pauses of an identity that a request which started then
 // has succeeded: they no longer grow.
-func (l *Line) Succeeded(who uint64, started time.Duration) {
+func (l *Line) Succeeded(identity uint64, started time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.heard == nil {
+	if l.audiences == nil {
 		return
 	}
-	l.heard.host.succeeded(started)
-	if e := l.heard.ids[who]; e != nil {
+	l.audiences.all.succeeded(started)
+	if e := l.audiences.ids[identity]; e != nil {
 		e.succeeded(started)
 	}
 }
 
-func (e *ear) succeeded(started time.Duration) {
+func (e *audience) succeeded(started time.Duration) {
 	for i := range e.list {
 		if p, ok := e.list[i].b.state.(*law.Pace); ok {
 			p.Succeeded(int64(started))
 		}
 	}
 }
+
+// Recent is law.Recent, for lines whose budgets are in a store.
+type Recent = law.Recent

@@ -8,60 +8,60 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
-// A LearnedKey tells the limits that one server announces apart.
-type LearnedKey struct {
+// A AnnouncedKey tells the limits that one server announces apart.
+type AnnouncedKey struct {
 	Name   string
 	Window time.Duration
 }
 
-// mostLearned bounds how many limits of one identity or budget are kept: the
+// mostAnnounced bounds how many limits of one identity or budget are kept: the
 // names are the server's.
-const mostLearned = 8
+const mostAnnounced = 8
 
-// Learn takes in what an answer said is left of a limit: of the budget
+// AnnounceLimit takes in what an answer said is left of a limit: of the budget
 // s.Rule, whoever needs it, or else of those of an identity. It reports how many
 // units others have spent; see law.Cap. The oldest of too many limits goes. With
 // ended it is Arrived too, before that.
-func (l *Line) Learn(s Scope, key LearnedKey, source string, said *law.Said, ended []*Budget) (spent int64, err error) {
+func (l *Line) AnnounceLimit(s Scope, key AnnouncedKey, source string, said *law.Said, ended []*Budget) (spent int64, err error) {
 	now := l.lock()
 	if ended != nil {
-		l.count1(ended, -1)
+		l.addInFlight1(ended, -1)
 	}
-	spent, err = l.learn(s, key, source, said, now)
+	spent, err = l.announceLimit(s, key, source, said, now)
 	l.unlock()
 	return spent, err
 }
 
-func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now law.Time) (spent int64, err error) {
+func (l *Line) announceLimit(s Scope, key AnnouncedKey, source string, said *law.Said, now law.Time) (spent int64, err error) {
 	if l.retired || s.Rule != nil && s.Rule.retired {
 		return 0, ErrRetired
 	}
 	if said.Empty() {
 		return 0, nil
 	}
-	var list *[]held
+	var list *[]announcement
 	var flying *int64
-	l.hear()
+	l.openAudiences()
 	if s.Rule != nil {
-		s.Who = 0
-		list, flying = &s.Rule.wanted().heard, s.Rule.flights()
+		s.Identity = 0
+		list, flying = &s.Rule.wanted().announced, s.Rule.countInFlight()
 	} else {
-		e := l.ear(s.Who)
+		e := l.audienceOf(s.Identity)
 		if e == nil {
-			return 0, ErrNoEar
+			return 0, ErrNoAudience
 		}
-		if list, flying = &e.list, &e.flying; s.Who == 0 {
-			flying = &l.flying
+		if list, flying = &e.list, &e.inFlight; s.Identity == 0 {
+			flying = &l.inFlight
 		}
 	}
-	i := slices.IndexFunc(*list, func(h held) bool { return h.key == key && !h.isPause() })
+	i := slices.IndexFunc(*list, func(h announcement) bool { return h.key == key && !h.isPause() })
 	isNew := i < 0
 	if isNew {
 		if i = l.makeRoom(list); i < 0 {
 			return 0, nil
 		}
 		key.Name = strings.Clone(key.Name) // it was a part of all headers
-		(*list)[i] = held{b: &Budget{state: law.NewCap(key.Name, flying), demand: &none}, key: key}
+		(*list)[i] = announcement{b: &Budget{state: law.NewCap(key.Name, flying), demand: &noDemand}, key: key}
 	}
 	h := &(*list)[i]
 	h.source = source
@@ -72,7 +72,7 @@ func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now
 	before := c.Status(now)
 	spent = c.Hear(now, *said)
 	if isNew {
-		l.hold(h.b, s, false)
+		l.holdWaiting(h.b, s, false)
 	}
 	l.changed(now, isNew || c.Status(now).Tightens(before), h.b)
 	return spent, nil
@@ -81,7 +81,7 @@ func (l *Line) learn(s Scope, key LearnedKey, source string, said *law.Said, now
 // makeRoom returns the index of a new element, or -1 where the list is full and
 // all are in use. One that has ended is in use by none, whoever still stands in
 // line with it.
-func (l *Line) makeRoom(list *[]held) int {
+func (l *Line) makeRoom(list *[]announcement) int {
 	n, idle := 0, -1
 	for i := range *list {
 		if h := &(*list)[i]; !h.isPause() {
@@ -90,9 +90,9 @@ func (l *Line) makeRoom(list *[]held) int {
 			}
 		}
 	}
-	if n >= mostLearned {
+	if n >= mostAnnounced {
 		return idle
 	}
-	*list = append(*list, held{})
+	*list = append(*list, announcement{})
 	return len(*list) - 1
 }

@@ -92,7 +92,7 @@ func (l *Line) real(needs []Need, t, now law.Time) foresight {
 // becomes impossible by a start then.
 func (l *Line) search(needs []Need, t, now law.Time) foresight {
 	return l.earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
-		return l.watched(b).Earliest(b.state, now, t, cost, !l.mixed)
+		return l.watched(b).Earliest(b.state, now, t, cost, !l.many)
 	})
 }
 
@@ -159,7 +159,7 @@ func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, g *Gate, now law.
 		if needs[i].B.strict {
 			return true
 		}
-		if c := needs[i].B.learned(); c != nil && c.Over(at) && !c.Over(now) {
+		if c := needs[i].B.announcedCap(); c != nil && c.Over(at) && !c.Over(now) {
 			return true
 		}
 	}
@@ -167,16 +167,16 @@ func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, g *Gate, now law.
 }
 
 // learned returns the limit that b is, if a response has announced it.
-func (b *Budget) learned() *law.Cap {
+func (b *Budget) announcedCap() *law.Cap {
 	c, _ := b.state.(*law.Cap)
 	return c
 }
 
 // classOf returns the class in line with just these needs, or nil.
 func (l *Line) classOf(needs []Need, noSlot bool, g *Gate) *class {
-	if !l.mixed {
-		if l.waiting > 0 && l.plain.is(needs, noSlot, g) {
-			return &l.plain
+	if !l.many {
+		if l.waiting > 0 && l.single.is(needs, noSlot, g) {
+			return &l.single
 		}
 		return nil
 	}
@@ -219,7 +219,7 @@ func (l *Line) add(w *waiter, p *foresight) {
 	} else if l.unplanned == nil {
 		l.unplanned = w
 	}
-	if l.mixed {
+	if l.many {
 		l.bySeq[w.seq] = w
 		if c.first == w {
 			l.due.push(c)
@@ -257,7 +257,7 @@ func (l *Line) limitWait(w *waiter) {
 	}
 	unknown := l.slots > 0 || l.gated // its own, or that of one who takes what it needs
 	for i := range w.needs {
-		unknown = unknown || w.needs[i].B.strict || w.needs[i].B.learned() != nil
+		unknown = unknown || w.needs[i].B.strict || w.needs[i].B.announcedCap() != nil
 	}
 	if unknown {
 		w.timer = time.AfterFunc(awake.Piece(time.Duration(w.by-l.last)), func() { l.expire(w) })
@@ -267,12 +267,12 @@ func (l *Line) limitWait(w *waiter) {
 // newClass makes the class of the first of its kind.
 func (l *Line) newClass(w *waiter) *class {
 	if l.waiting == 0 {
-		l.plain = class{needs: w.needs, noSlot: w.noSlot, gate: w.gate}
+		l.single = class{needs: w.needs, noSlot: w.noSlot, gate: w.gate}
 		l.unplanned = nil
-		return &l.plain
+		return &l.single
 	}
-	if !l.mixed {
-		l.mix()
+	if !l.many {
+		l.split()
 	}
 	c := &class{needs: w.needs, noSlot: w.noSlot, gate: w.gate}
 	l.file(c)
@@ -300,7 +300,7 @@ func (l *Line) planAll(now law.Time, strict bool) {
 		p := l.searchAfter(w.prev, w.needs, w.noSlot, w.gate, now)
 		if strict && (p.at > w.by || p.at == law.Never) {
 			l.unlink(w)
-			l.plain.remove(w)
+			l.single.remove(w)
 			l.refuse(w, p, now)
 			continue
 		}
@@ -314,11 +314,11 @@ func (l *Line) planAll(now law.Time, strict bool) {
 // anew, the others when somebody asks. The queue may be idle: a gate changes also
 // while those before it stand in a line of package storeline.
 func (l *Line) dropPlan() {
-	if l.queue == &idle {
+	if l.queue == &idleQueue {
 		return
 	}
-	for i := range l.plain.needs {
-		l.plain.needs[i].B.planned().Clear()
+	for i := range l.single.needs {
+		l.single.needs[i].B.planned().Clear()
 	}
 	l.unplanned = l.first
 }
@@ -353,13 +353,13 @@ func (l *Line) unlink(w *waiter) {
 
 // remove takes w out of the line unserved, and those behind move up.
 func (l *Line) remove(w *waiter, now law.Time) {
-	if l.mixed {
-		l.removeMixed(w, now)
+	if l.many {
+		l.removeMany(w, now)
 		return
 	}
 	first, planned := l.first == w, l.isPlanned(w)
 	l.unlink(w)
-	l.plain.remove(w)
+	l.single.remove(w)
 	if planned {
 		l.dropPlan()
 	}
@@ -376,12 +376,12 @@ func (l *Line) isPlanned(w *waiter) bool {
 // dispatch starts everybody who is due at now, and arms the timer for the next.
 func (l *Line) dispatch(now law.Time) {
 	switch {
-	case l.queue == &idle:
+	case l.queue == &idleQueue:
 		return
-	case l.mixed:
-		l.dispatchMixed(now)
+	case l.many:
+		l.dispatchMany(now)
 	case l.first != nil:
-		l.dispatchPlain(now)
+		l.dispatchOne(now)
 	}
 	if l.first == nil {
 		l.settle()
@@ -392,12 +392,12 @@ func (l *Line) dispatch(now law.Time) {
 // settle returns an empty line to its plain state.
 func (l *Line) settle() {
 	l.bySeq, l.later = nil, heads{}
-	l.mixed, l.stalled, l.gated, l.unplanned = false, false, false, nil
+	l.many, l.stalled, l.gated, l.unplanned = false, false, false, nil
 	l.arm(law.Never, 0)
 }
 
-// dispatchPlain is dispatch while all in line need the same.
-func (l *Line) dispatchPlain(now law.Time) {
+// dispatchOne is dispatch while all in line need the same.
+func (l *Line) dispatchOne(now law.Time) {
 	// Whoever was due while the timer slept starts as of its slot.
 	t := now
 	if w := l.first; w.armed && !w.late {
@@ -414,7 +414,7 @@ func (l *Line) dispatchPlain(now law.Time) {
 		switch {
 		case p.at == law.Never:
 			l.unlink(w)
-			l.plain.remove(w)
+			l.single.remove(w)
 			l.refuse(w, p, now)
 			t = now
 			continue
@@ -448,7 +448,7 @@ func (l *Line) dispatchPlain(now law.Time) {
 			w.late, w.atLeast, w.bind = true, true, -1
 			w.journal.dueSince(p.at, true)
 			l.stalled = false
-			l.arm(w.gate.relents(), now)
+			l.arm(w.gate.waitsUntil(), now)
 			return
 		}
 		slot := max(p.at, now-catchUp)
@@ -464,7 +464,7 @@ func (l *Line) dispatchPlain(now law.Time) {
 
 // start takes all that w needs beside its pass, and puts it into the chain.
 func (l *Line) start(w *waiter, slot, now law.Time) {
-	planned := l.mixed || l.isPlanned(w)
+	planned := l.many || l.isPlanned(w)
 	if l.strict {
 		w.needs = slices.Clone(w.needs) // from here on they are its own
 	}
@@ -478,17 +478,17 @@ func (l *Line) start(w *waiter, slot, now law.Time) {
 			n.B.forget()
 		}
 		if strict {
-			n.flying, n.at = true, now
+			n.inFlight, n.at = true, now
 		}
 	}
-	if w.counts {
-		l.depart(w.needs, w.who, 1)
+	if w.inFlight {
+		l.addInFlight(w.needs, w.identity, 1)
 	}
 	w.journal.bound(w)
 	l.unlink(w)
 	w.class.remove(w)
 	if l.slots > 0 && !w.noSlot {
-		l.inFlight++
+		l.slotsTaken++
 		w.slot = true
 	}
 	w.at, w.state = now, started
@@ -528,8 +528,8 @@ func (l *Line) wake() {
 func (l *Line) replan(now law.Time, needs []Need, worse bool) {
 	switch {
 	case l.first == nil:
-	case l.mixed:
-		l.replanMixed(now, needs, worse)
+	case l.many:
+		l.replanMany(now, needs, worse)
 	default:
 		l.dropPlan()
 		if worse && (l.bounded > 0 || l.lowered) {
@@ -544,10 +544,10 @@ func (l *Line) replan(now law.Time, needs []Need, worse bool) {
 
 // answered looks at those who wait for an answer, now that the budgets that are
 // marked have one.
-func (l *Line) answered(now law.Time) {
+func (l *Line) responded(now law.Time) {
 	switch {
 	case l.first == nil:
-	case l.mixed:
+	case l.many:
 		l.unpark(now)
 		// Starts were planned as if this answer came at once.
 		l.replace(now, atOnce, false)

@@ -16,18 +16,18 @@ const (
 	lookOn = 8
 )
 
-// mix turns a plain line into a mixed one.
-func (l *Line) mix() {
+// split turns a plain line into a mixed one.
+func (l *Line) split() {
 	l.planAll(l.last, false)
-	l.mixed = true
+	l.many = true
 	c := new(class)
-	*c = l.plain
+	*c = l.single
 	l.bySeq = make(map[uint64]*waiter)
 	for w := c.first; w != nil; w = w.after {
 		w.class = c
 		l.bySeq[w.seq] = w
 	}
-	l.plain = class{}
+	l.single = class{}
 	l.file(c)
 	l.due.push(c)
 }
@@ -61,8 +61,8 @@ func (l *Line) pull(c *class) {
 	l.parked = slices.DeleteFunc(l.parked, func(o *class) bool { return o == c })
 }
 
-// dispatchMixed is dispatch where needs differ.
-func (l *Line) dispatchMixed(now law.Time) {
+// dispatchMany is dispatch where needs differ.
+func (l *Line) dispatchMany(now law.Time) {
 	waiting, all, turns := l.waiting, l.waiting, 0
 	for {
 		turns++
@@ -137,7 +137,7 @@ func (l *Line) dispatchMixed(now law.Time) {
 	for _, c := range l.ready.items {
 		c.first.journal.dueSince(c.first.at, c.gate.holds(now))
 		if c.gate.holds(now) {
-			at = min(at, c.gate.relents())
+			at = min(at, c.gate.waitsUntil())
 		}
 	}
 	l.arm(at, now)
@@ -207,16 +207,16 @@ func (l *Line) quit(w *waiter) {
 	}
 }
 
-// removeMixed is remove where needs differ.
-func (l *Line) removeMixed(w *waiter, now law.Time) {
+// removeMany is remove where needs differ.
+func (l *Line) removeMany(w *waiter, now law.Time) {
 	l.unplan(w)
 	l.quit(w)
 	l.improve(now, w.at, w.needs)
 	l.dispatch(now)
 }
 
-// replanMixed is replan where needs differ.
-func (l *Line) replanMixed(now law.Time, needs []Need, worse bool) {
+// replanMany is replan where needs differ.
+func (l *Line) replanMany(now law.Time, needs []Need, worse bool) {
 	for _, n := range needs {
 		if worse && !n.B.planned().Feasible(n.B.state, now) {
 			l.more().stamp++
