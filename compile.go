@@ -49,6 +49,7 @@ type place struct{ id, index int }
 type rule struct {
 	match.Matcher
 	name    string
+	label   string // of the server's limit that it is; empty: see rule.fit
 	id      string // among places
 	stored  string // what a store calls its budgets
 	place   int
@@ -82,7 +83,7 @@ func compile(policies []Policy, old *config, stored bool) *config {
 		for i := range p.Rules {
 			r := &p.Rules[i]
 			m, _ := match.New(r.Methods, r.Path) // policies are valid
-			p.add("rule "+r.Name, rule{Matcher: m, name: r.Name, spec: specOf(r.Limit), first: r.FirstAttemptOnly, key: r.Key, cost: r.Cost, settle: r.Settle})
+			p.add("rule "+r.Name, rule{Matcher: m, name: r.Name, label: r.Announced, spec: specOf(r.Limit), first: r.FirstAttemptOnly, key: r.Key, cost: r.Cost, settle: r.Settle})
 		}
 		for i, l := range p.Limits {
 			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: specOf(l), isLimit: true})

@@ -125,19 +125,15 @@ func learnedName(name string) string {
 }
 
 // ruleOf returns the claim of the rule that a server's limit belongs to, or nil.
-func (v *visit) ruleOf(l *retryafter.LimitSignal) *claim {
-	claims := v.claims.all()
+func (v *visit) ruleOf(l *retryafter.LimitSignal) (of *claim) {
+	claims, best := v.claims.all(), 0
 	for i := range claims {
-		if c := &claims[i]; c.cost > 0 && c.rule.isNamed(l) && v.owns(c) {
-			return c
+		c := &claims[i]
+		if fit := c.rule.fit(l); fit > best && c.cost > 0 && v.owns(c) {
+			of, best = c, fit
 		}
 	}
-	for i := range claims {
-		if c := &claims[i]; c.cost > 0 && c.rule.isAsLong(l) && v.owns(c) {
-			return c
-		}
-	}
-	return nil
+	return of
 }
 
 // owns reports whether a claim's budget is that of the request's identity alone, so
@@ -158,26 +154,28 @@ func (v *visit) owns(c *claim) bool {
 // ruleOf is visit.ruleOf for a request that takes one unit under each rule: the
 // index of the rule, or -1.
 func (p *policy) ruleOf(l *retryafter.LimitSignal) int {
+	of, best := -1, 0
 	for i := range p.rules {
-		if p.rules[i].isNamed(l) {
-			return i
+		if fit := p.rules[i].fit(l); fit > best {
+			of, best = i, fit
 		}
 	}
-	for i := range p.rules {
-		if p.rules[i].isAsLong(l) {
-			return i
+	return of
+}
+
+// fit says by what a server's limit belongs to the rule; it belongs to the one that
+// it fits best. 3: by Announced. 2: by Name. 1: by the length of its windows. 0: it
+// does not. A rule with Announced takes no limit of another label.
+func (r *rule) fit(l *retryafter.LimitSignal) int {
+	switch {
+	case l.Name != "" && r.label != "":
+		if strings.EqualFold(r.label, l.Name) {
+			return 3
 		}
+	case l.Name != "" && strings.EqualFold(r.name, l.Name):
+		return 2
+	case l.HasWindow && !l.OtherUnit && r.spec.Period() == l.Window:
+		return 1
 	}
-	return -1
-}
-
-// isNamed reports whether a server's limit has the rule's name.
-func (r *rule) isNamed(l *retryafter.LimitSignal) bool {
-	return l.Name != "" && strings.EqualFold(r.name, l.Name)
-}
-
-// isAsLong reports whether the windows of a server's limit are as long as the
-// rule's.
-func (r *rule) isAsLong(l *retryafter.LimitSignal) bool {
-	return l.HasWindow && !l.OtherUnit && r.spec.Period() == l.Window
+	return 0
 }

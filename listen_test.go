@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/headway-go/headway"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
+	"github.com/headway-go/headway/store"
 )
 
 // says is an answer with a status, a text, and headers "Name: value".
@@ -659,6 +661,52 @@ func TestLearnedLimitsBelongToRules(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A limit belongs to the rule with its label, before the rule of its name or period;
+// a rule with a label takes no limit with another one.
+func TestAnnouncedNamesTheServersLimit(t *testing.T) {
+	policy := []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{
+		{Name: "requests", Limit: limiter.PerMinute(1000)},
+		{Name: "calls", Announced: "Requests", Limit: limiter.PerHour(1000)},
+		{Name: "core", Announced: "other", Limit: limiter.PerHour(5000)},
+	}}}
+	announces := func(name string, window int) []string {
+		return []string{fmt.Sprintf(`RateLimit-Policy: %q;q=1000;w=%d`, name, window), fmt.Sprintf(`RateLimit: %q;r=900;t=60`, name)}
+	}
+	for _, name := range []string{"memory", "store"} {
+		for _, tc := range []struct {
+			name, want string
+			lines      []string
+		}{
+			{"the label", "calls", announces("requests", 60)},
+			{"without case", "core", announces("OTHER", 60)},
+			{"another label", "learned core", announces("core", 3600)},
+			{"the period", "requests", announces("x", 60)},
+			{"no label, the period", "calls", []string{"RateLimit-Limit: 1000, 1000;w=3600", "RateLimit-Remaining: 900", "RateLimit-Reset: 60"}},
+		} {
+			t.Run(name+"/"+tc.name, func(t *testing.T) {
+				var events []headway.Event
+				cfg := headway.Config{Policies: policy, Observer: collect(&events)}
+				if name == "store" {
+					cfg.Store, cfg.Secret = new(store.Memory), []byte("s")
+				}
+				playConfig(t, cfg, func(s *scene) {
+					s.base.answer = says(200, "", tc.lines...)
+					s.wantOK(s.send("A", ask{}))
+					var got []string
+					for _, e := range events {
+						if e.Kind == headway.EventLearned {
+							got = append(got, e.Rule)
+						}
+					}
+					if !slices.Equal(got, []string{tc.want}) {
+						s.Errorf("learned for %q, want %q", got, tc.want)
+					}
+				})
+			})
+		}
+	}
 }
 
 // What others have spent shows in what is left.

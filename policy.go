@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -182,6 +181,13 @@ type Rule struct {
 	Name string
 	// Limit is how many units of cost each key may use.
 	Limit limiter.Limit
+	// Announced is the label under which the server announces this limit, such as
+	// "requests" or "core": retryafter.LimitSignal.Name, compared without case. A limit
+	// with this label belongs to this rule, and no other labelled limit does. Two
+	// rules of a policy may have one label if their Methods, Path or Key differ. Empty
+	// means that Name, or else the limit's period, says which rule it belongs to; see
+	// LearnMode.
+	Announced string
 	// Methods are the request methods that the rule applies to, compared
 	// exactly: "GET" does not cover HEAD. Empty means every method.
 	Methods []string
@@ -218,9 +224,10 @@ type Rule struct {
 }
 
 // LearnMode is what a policy does with the limits that responses announce: so many
-// units left until a reset. An announced limit belongs to the rule of its name
-// (compared without case) or, if it counts requests, to the rule of its period, with
-// that rule's costs and keys. Otherwise it is a rule of its own, which costs each
+// units left until a reset. An announced limit belongs to the rule whose Announced is
+// its label, else to the rule whose Name is its label (both compared without case),
+// else, if it counts requests, to the rule of its period, with that rule's costs and
+// keys. Otherwise it is a rule of its own, which costs each
 // request of the identity that received the response 1 unit. Where the request has
 // keys, the rule must have all of them: what a server says to one tenant does not
 // apply to a budget that others share. Two rules have the same keys if they have the
@@ -292,7 +299,7 @@ const (
 	StoreDownAdmit
 )
 
-// Values of MaxWait with a meaning of their own.
+// Values with a meaning of their own: of MaxWait, and of ByHeader.
 const (
 	// NoWait refuses a request that cannot start at once.
 	NoWait time.Duration = math.MinInt64 + iota
@@ -302,6 +309,11 @@ const (
 	// WaitForever waits as long as the request's context allows. It is for
 	// Call.MaxWait, to override that of the policy, where zero means the same.
 	WaitForever
+	// OrHost is a fallback of ByHeader that no header can hold: requests without the
+	// header share one budget per host, beside those of the keys. The hosts of a
+	// Shared policy share it. A pause or a limit that a server announces in response
+	// to such a request applies to such requests only.
+	OrHost = "\x00host"
 )
 
 // waitBudget returns how long a request may wait in line, limiter.Never when
@@ -337,26 +349,19 @@ func (p *Policy) name() string {
 	return p.Name
 }
 
-// A KeyFallback is whose budget a request uses that does not say whose.
-type KeyFallback uint8
-
-// OrHost is one budget for all requests to a host that do not say whose they are:
-// of its own, beside those of the keys. Under a Shared policy all its hosts share
-// it. What a server says in response to such a request holds for such requests only.
-const OrHost KeyFallback = 1
-
-// hostKey is the key of OrHost. No header that can be sent has such a value.
-const hostKey = "\x00host"
-
 // ByHeader returns a Rule.Key that gives each value of a request header its own
-// budget; for the same arguments it is the same function. A request without the
-// header uses that of the fallback; without a fallback it fails with a *KeyError.
+// budget; for the same arguments it returns the same function. The key of a request
+// without the header is the first fallback, such as OrHost; where that is missing or
+// empty, the request fails with a *KeyError.
 //
 // An http.Client drops the headers Authorization and Cookie, among others, when it
 // follows a redirect to another host. A rule for several hosts whose key is one of
 // these needs OrHost, or redirects between them fail.
-func ByHeader(name string, fallback ...KeyFallback) func(*http.Request) (string, error) {
-	h := headerKey{http.CanonicalHeaderKey(name), slices.Contains(fallback, OrHost)}
+func ByHeader(name string, fallback ...string) func(*http.Request) (string, error) {
+	h := headerKey{name: http.CanonicalHeaderKey(name)}
+	if len(fallback) > 0 {
+		h.fallback = fallback[0]
+	}
 	if f, ok := headerKeys.Load(h); ok {
 		return f.(func(*http.Request) (string, error))
 	}
@@ -365,10 +370,7 @@ func ByHeader(name string, fallback ...KeyFallback) func(*http.Request) (string,
 }
 
 // A headerKey is what ByHeader is called with.
-type headerKey struct {
-	name   string
-	orHost bool
-}
+type headerKey struct{ name, fallback string }
 
 // headerKeys has the function of each headerKey.
 var headerKeys sync.Map
@@ -381,8 +383,8 @@ func (h headerKey) function() func(*http.Request) (string, error) {
 			return v[0], nil
 		}
 		switch {
-		case h.orHost:
-			return hostKey, nil
+		case h.fallback != "":
+			return h.fallback, nil
 		case req.Response != nil:
 			return "", redirected
 		}

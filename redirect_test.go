@@ -13,7 +13,7 @@ import (
 
 // byToken is a policy for two hosts whose rule is keyed by a header that an
 // http.Client drops on a redirect to another host.
-func byToken(header string, fallback ...headway.KeyFallback) []headway.Policy {
+func byToken(header string, fallback ...string) []headway.Policy {
 	return []headway.Policy{{Name: "p", Hosts: []string{"*"}, Rules: []headway.Rule{
 		{Name: "token", Limit: limiter.PerMinute(1), Key: headway.ByHeader(header, fallback...)},
 	}}}
@@ -100,6 +100,23 @@ func TestOrHostIsAnIdentityOfItsOwn(t *testing.T) {
 		s.send("b", tenant("b"))
 		s.send("none", ask{})
 		s.wantStarts("refused@0s a@0s other@0s none@10s refused@1m0s none@1m0s b@1m10s")
+	})
+}
+
+// Any other fallback is a key like those in headers; without one that is not empty,
+// requests without the header fail.
+func TestByHeaderFallbackIsAKey(t *testing.T) {
+	tenant := func(name string) ask { return ask{header: http.Header{"Tenant": {name}}} }
+	play(t, byToken("Tenant", "guest"), func(s *scene) {
+		s.sendAll(tenant("a"), "a")
+		s.sendAll(ask{}, "none")
+		s.sendAll(tenant("guest"), "guest")
+		s.wantStarts("a@0s none@0s guest@1m0s")
+	})
+	play(t, byToken("Tenant", ""), func(s *scene) {
+		if p := s.send("none", ask{}); !errors.Is(p.err, headway.ErrKey) {
+			s.Errorf("got %v, want a KeyError", p.err)
+		}
 	})
 }
 

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/headway-go/headway/internal/match"
 )
@@ -112,6 +114,7 @@ func (v *validator) rules(p *Policy) {
 		}
 		names[r.Name] = field
 		v.each(field+".Limit", r.Limit.Validate())
+		v.announced(field, p.Rules[:i], r)
 		for j, m := range r.Methods {
 			if want := rightMethod(m); want != "" {
 				v.add("%s.Methods[%d] = %q: want %s", field, j, m, want)
@@ -121,6 +124,20 @@ func (v *validator) rules(p *Policy) {
 			if _, err := match.New(nil, r.Path); err != nil {
 				v.add("%s.Path = %q: %w", field, r.Path, err)
 			}
+		}
+	}
+}
+
+// announced checks the Announced of a rule, which comes after others in its policy.
+func (v *validator) announced(field string, others []Rule, r *Rule) {
+	if strings.ContainsFunc(r.Announced, unicode.IsControl) {
+		v.add("%s.Announced = %q: want the label of a limit, without control characters", field, r.Announced)
+	}
+	for i := range others {
+		o := &others[i]
+		if r.Announced != "" && strings.EqualFold(o.Announced, r.Announced) &&
+			slices.Equal(o.Methods, r.Methods) && o.Path == r.Path && sameFunc(o.Key, r.Key) {
+			v.add("%s.Announced = %q: want another, Rules[%d] has this one for the same requests", field, r.Announced, i)
 		}
 	}
 }

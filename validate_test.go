@@ -41,6 +41,14 @@ func TestValidatePoliciesAccepts(t *testing.T) {
 				{Name: "tenant", Limit: perSecond, Key: FromCallKey, Cost: FromCallCost},
 			}
 		}),
+		"one label for other requests": one(func(p *Policy) {
+			p.Rules = []Rule{
+				{Name: "r", Limit: perSecond, Announced: "requests"},
+				{Name: "path", Limit: perSecond, Announced: "requests", Path: "/"},
+				{Name: "method", Limit: perSecond, Announced: "Requests", Methods: []string{"PUT"}},
+				{Name: "key", Limit: perSecond, Announced: "requests", Key: FromCallKey},
+			}
+		}),
 	} {
 		if err := validatePolicies(policies); err != nil {
 			t.Errorf("%s: got %v, want none", name, err)
@@ -100,6 +108,13 @@ func TestValidatePoliciesNamesTheMistake(t *testing.T) {
 		{"a wildcard without a name", rule(func(r *Rule) { r.Path = "/{}" }), `segment "{}": want a Go identifier`},
 		{"the rest in the middle", rule(func(r *Rule) { r.Path = "/{x...}/a" }), `segment "{x...}": want it at the end`},
 		{"a wildcard twice", rule(func(r *Rule) { r.Path = "/{x}/{x}" }), `segment "{x}": want each name once`},
+		{"a label of two lines", rule(func(r *Rule) { r.Announced = "a\nb" }), `Rules[0].Announced = "a\nb": want the label of a limit, without control characters`},
+		{"one label twice", one(func(p *Policy) {
+			p.Rules = []Rule{
+				{Name: "r", Limit: perSecond, Path: "/", Announced: "core"}, {Name: "s", Limit: perSecond},
+				{Name: "t", Limit: perSecond, Path: "/", Announced: "Core"},
+			}
+		}), `Rules[2].Announced = "Core": want another, Rules[0] has this one for the same requests`},
 		{"a percent sign in a name", []Policy{{Name: "100%d"}}, `Policies[0] "100%d": Hosts`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
