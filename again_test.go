@@ -32,6 +32,7 @@ var (
 		"S19":                                 TestS19_EndlessStreamsOfOneRuleEach,
 		"S27":                                 TestS27_ThreeLimitsOnOneService,
 		"S28":                                 TestS28_ThreeAnswers,
+		"BlockedForAWhile":                    TestBlockedForAWhile,
 		"S29":                                 TestS29_CalendarResetsAtLocalMidnight,
 		"CalendarInDecemberOfALeapYear":       TestCalendarInDecemberOfALeapYear,
 		"SleepCountsAsWaiting":                TestSleepCountsAsWaiting,

@@ -77,8 +77,8 @@ func TestContractWhereNothingIsSent(t *testing.T) {
 		"a deadline":       {ask: func(w *world) ask { return ask{ctx: w.within(time.Second)} }, want: "after the caller's deadline"},
 		"the line is full": {prepare: func(w *world) { w.policy.MaxWaiting = 1 }, want: "the line is full"},
 		"a limit of zero": {prepare: refuse(func(p *headway.Policy) {
-			p.Rules = []headway.Rule{{Name: "zero", Limit: limiter.PerSecond(0), Methods: []string{"POST"}}}
-		}), want: "the limit is zero"},
+			p.Rules = []headway.Rule{{Name: "zero", Limit: limiter.Blocked(), Methods: []string{"POST"}}}
+		}), want: "the limit is Blocked"},
 		"an impossible cost": {ask: func(*world) ask { return cost(2) }, want: "more than the limit"},
 		"no slot": {prepare: func(w *world) {
 			w.policy.Limits, w.policy.MaxInFlight, w.policy.MaxWait = nil, 1, headway.NoWait
@@ -362,7 +362,7 @@ func TestCloseIdleConnections(t *testing.T) {
 func TestPassesUntouched(t *testing.T) {
 	var events []headway.Event
 	cfg := headway.Config{Observer: collect(&events), Policies: []headway.Policy{{
-		Hosts: []string{"api.test"}, Limits: []limiter.Limit{limiter.PerSecond(0)}, MaxInFlight: 1,
+		Hosts: []string{"api.test"}, Limits: []limiter.Limit{limiter.Blocked()}, MaxInFlight: 1,
 	}}}
 	playConfig(t, cfg, func(s *scene) {
 		s.sendAll(ask{url: "https://other.test"}, "A", "B")

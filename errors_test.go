@@ -106,7 +106,7 @@ func TestThrottledErrorText(t *testing.T) {
 				Refusal: limiter.Refusal{Reason: limiter.ReasonDisabled, RetryAfter: limiter.Never},
 				Policy:  "p", Host: "h", Rule: "r",
 			},
-			`headway: policy "p" throttled a request to h by rule "r": the limit is zero; raise it to let requests pass`,
+			`headway: policy "p" throttled a request to h by rule "r": the limit is Blocked; replace it to admit requests`,
 		},
 	} {
 		if got := tc.err.Error(); got != tc.want {

@@ -190,17 +190,17 @@ func TestS13_KeysArePrivate(t *testing.T) {
 	})
 }
 
-// A limit of zero, a cost that never fits, and no limit are three answers.
+// Blocked, a cost that never fits, and no limit are three answers.
 func TestS28_ThreeAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limits []limiter.Limit
 		want   limiter.Reason // zero: it starts
 	}{
-		"a limit of zero":        {[]limiter.Limit{{N: 0, Per: time.Second}}, limiter.ReasonDisabled},
+		"blocked":                {[]limiter.Limit{limiter.Blocked()}, limiter.ReasonDisabled},
 		"a cost that never fits": {[]limiter.Limit{limiter.PerSecond(2)}, limiter.ReasonImpossible},
 		"a burst that is small":  {[]limiter.Limit{{N: 100, Per: time.Second, Law: limiter.Bucket, Burst: 2}}, limiter.ReasonImpossible},
 		"no limit":               {nil, 0},
-		"zero behind a full one": {[]limiter.Limit{limiter.PerHour(3), {N: 0, Per: time.Second}}, limiter.ReasonDisabled},
+		"blocked behind a full":  {[]limiter.Limit{limiter.PerHour(3), limiter.Blocked()}, limiter.ReasonDisabled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, limits(tc.limits...), func(s *scene) {
@@ -238,7 +238,7 @@ func TestC60_ThreeAnswersInLine(t *testing.T) {
 	policies := []headway.Policy{{
 		Hosts: []string{"*"},
 		Rules: []headway.Rule{
-			{Name: "zero", Path: "/zero", Limit: limiter.PerSecond(0)},
+			{Name: "zero", Path: "/zero", Limit: limiter.Blocked()},
 			{Name: "two", Path: "/two", Limit: limiter.PerSecond(2), Cost: headway.FromCallCost},
 			{Name: "hour", Path: "/hour", Limit: limiter.Every(time.Hour)},
 		},
@@ -666,4 +666,39 @@ func TestS38_C56_ExactlyTheLimit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A rule that is blocked for a while refuses the requests in line and later ones; what
+// it counted before still counts after it.
+func TestBlockedForAWhile(t *testing.T) {
+	rule := func(l limiter.Limit) []headway.Policy { return rules(headway.Rule{Name: "r", Limit: l}) }
+	play(t, rule(limiter.PerHour(3)), func(s *scene) {
+		s.sendAll(ask{}, "A", "B", "C")
+		waiting := s.send("D", ask{})
+		if err := s.SetPolicies(rule(limiter.Blocked())); err != nil {
+			s.Fatal(err)
+		}
+		s.until(time.Minute)
+		if e := s.wantRefused(waiting, limiter.ReasonDisabled, limiter.Never); e.Rule != "r" {
+			s.Errorf("got rule %q, want r", e.Rule)
+		}
+		s.wantRefused(s.send("E", ask{}), limiter.ReasonDisabled, limiter.Never)
+		q := s.quota("api.test", "r", "")
+		if d := delay(s, q, 1); d != limiter.Never {
+			s.Errorf("got a delay of %v, want Never", d)
+		}
+		if n := remaining(s, q); n > 0 {
+			s.Errorf("%d are left, want none", n)
+		}
+		if got := s.Snapshot()[0].Rules[0].Limit.String(); got != "blocked" {
+			s.Errorf("the snapshot shows %s", got)
+		}
+		s.until(30 * time.Minute)
+		if err := s.SetPolicies(rule(limiter.PerHour(3))); err != nil {
+			s.Fatal(err)
+		}
+		s.wantRemaining(q, 0)
+		s.send("F", ask{})
+		s.wantStarts("A@0s B@0s C@0s F@1h0m0s")
+	})
 }

@@ -80,7 +80,7 @@ func TestLaws(t *testing.T) {
 		"strict window counts arrivals as any": {limiter.Limit{N: 1, Per: s, Strict: true}, []judgement{
 			{0, 1, 0}, {s - 1, 1, 1}, {s, 1, 0},
 		}},
-		"nothing passes": {limiter.Limit{N: 0, Per: s}, []judgement{{0, 1, limiter.Never}, {0, 0, 0}}},
+		"nothing passes": {limiter.Blocked(), []judgement{{0, 1, limiter.Never}, {0, 0, 0}}},
 		"bucket": {limiter.Limit{N: 1, Per: s, Law: limiter.Bucket, Burst: 3}, []judgement{
 			{0, 2, 0},
 			{0, 2, s},
@@ -148,8 +148,12 @@ func TestLaws(t *testing.T) {
 
 // drawLimit draws a limit of any law, small enough for its borders to be met.
 func drawLimit(t *rapid.T) limiter.Limit {
+	n := rapid.Int64Range(0, 6).Draw(t, "n")
+	if n == 0 {
+		return limiter.Blocked()
+	}
 	l := limiter.Limit{
-		N:   rapid.Int64Range(0, 6).Draw(t, "n"),
+		N:   n,
 		Law: rapid.SampledFrom([]limiter.Law{limiter.Window, limiter.Bucket, limiter.Spaced, limiter.Sliding, limiter.Calendar}).Draw(t, "law"),
 	}
 	if l.Law == limiter.Calendar {
@@ -161,7 +165,7 @@ func drawLimit(t *rapid.T) limiter.Limit {
 		l.Burst = rapid.Int64Range(0, 6).Draw(t, "burst")
 	}
 	if l.Law == limiter.Bucket || l.Law == limiter.Spaced {
-		l.Per *= time.Duration(max(1, l.N)) // slots of whole nanoseconds
+		l.Per *= time.Duration(l.N) // slots of whole nanoseconds
 	}
 	return l
 }

@@ -79,7 +79,7 @@ func ExampleVendor() {
 func ExampleHosts() {
 	base := headwaytest.Hosts{
 		"open.example.com": new(headwaytest.Vendor),
-		"shut.example.com": &headwaytest.Vendor{Limits: []limiter.Limit{{N: 0, Per: time.Second}}}, // admits nothing
+		"shut.example.com": &headwaytest.Vendor{Limits: []limiter.Limit{limiter.Blocked()}}, // admits nothing
 	}
 	client := &http.Client{Transport: base}
 	for _, host := range []string{"open.example.com", "shut.example.com", "no.example.com"} {

@@ -95,7 +95,7 @@ func checkLaws(b *bench) {
 		{N: 3, Per: time.Second, Strict: true}, {N: 10, Per: time.Second, Law: limiter.Bucket, Burst: 4},
 		limiter.Every(time.Second), {N: 7, Per: time.Second, Law: limiter.Spaced, Strict: true},
 		{N: 6, Per: time.Second, Law: limiter.Sliding}, {N: 5, Law: limiter.Calendar, Unit: limiter.Minute},
-		{N: 5, Law: limiter.Calendar, Unit: limiter.Day, Location: berlin()}, {N: 0, Per: time.Second},
+		{N: 5, Law: limiter.Calendar, Unit: limiter.Day, Location: berlin()}, limiter.Blocked(),
 	}
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -492,7 +492,7 @@ func checkStatements(b *bench) {
 
 	// S28: zero, and more than can ever be.
 	for name, n := range map[string]store.Need{
-		"zero": need("zero", limiter.PerSecond(0), 1), "impossible": need("small", limiter.PerSecond(2), 3),
+		"zero": need("zero", limiter.Blocked(), 1), "impossible": need("small", limiter.PerSecond(2), 3),
 	} {
 		if res := b.do(takeOf(n))[0]; res.OK || res.For != store.Never {
 			b.Errorf("%s: got %+v, want it refused for ever", name, res)

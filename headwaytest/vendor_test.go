@@ -60,8 +60,8 @@ func TestVendorBudgets(t *testing.T) {
 	const a, b = "https://a.example.com", "https://b.example.com"
 	one := []limiter.Limit{limiter.PerHour(1)}
 	perTenant := []headway.Rule{{Limit: limiter.PerHour(1), Key: headway.ByHeader("Tenant")}}
-	post := []headway.Rule{{Methods: []string{"POST"}, Limit: limiter.PerHour(0)}}
-	broken := []headway.Rule{{Limit: limiter.PerHour(0), Cost: func(*http.Request) (int64, error) { return -1, nil }}}
+	post := []headway.Rule{{Methods: []string{"POST"}, Limit: limiter.Blocked()}}
+	broken := []headway.Rule{{Limit: limiter.Blocked(), Cost: func(*http.Request) (int64, error) { return -1, nil }}}
 	for name, tt := range map[string]struct {
 		vendor    *headwaytest.Vendor
 		url, then string
@@ -123,7 +123,7 @@ func TestVendorPaths(t *testing.T) {
 		{"/files/{path...}", "/files/", true},
 		{"/a b", "/a%20b", true},
 	} {
-		v := &headwaytest.Vendor{Rules: []headway.Rule{{Path: tt.pattern, Limit: limiter.PerHour(0)}}}
+		v := &headwaytest.Vendor{Rules: []headway.Rule{{Path: tt.pattern, Limit: limiter.Blocked()}}}
 		if got := status(t, v, "https://api.example.com"+tt.path) == 429; got != tt.want {
 			t.Errorf("pattern %q, path %q: matches %t, want %t", tt.pattern, tt.path, got, tt.want)
 		}
@@ -138,7 +138,7 @@ func TestVendorRetryAfter(t *testing.T) {
 		"a whole second": {&headwaytest.Vendor{Limits: []limiter.Limit{limiter.PerSecond(1)}}, []string{"1"}},
 		"rounded up":     {&headwaytest.Vendor{Limits: []limiter.Limit{{N: 1, Per: time.Second + 1}}}, []string{"2"}},
 		"the longest":    {&headwaytest.Vendor{Limits: []limiter.Limit{limiter.PerHour(1), limiter.PerMinute(1)}}, []string{"3600"}},
-		"never":          {&headwaytest.Vendor{Limits: []limiter.Limit{limiter.PerSecond(0)}}, nil},
+		"never":          {&headwaytest.Vendor{Limits: []limiter.Limit{limiter.Blocked()}}, nil},
 		"not wanted":     {&headwaytest.Vendor{Limits: []limiter.Limit{limiter.PerSecond(1)}, NoRetryAfter: true}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

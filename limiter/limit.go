@@ -9,7 +9,7 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
-// Never is the duration of a wait that does not end: the limit is zero, or the
+// Never is the duration of a wait that does not end: the limit is Blocked, or the
 // cost is more than the limit can ever admit.
 const Never time.Duration = math.MaxInt64
 
@@ -62,10 +62,9 @@ const (
 func (u Unit) String() string { return law.Unit(u).String() }
 
 // A Limit is at most N units of cost per period, counted by a law. The zero
-// Limit is not valid; PerSecond and its like make the common ones.
+// Limit is not valid: see PerSecond and the functions after it for the common ones.
 type Limit struct {
-	// N is the number of units per period: 1 to 10^9. Zero admits nothing at
-	// all; a negative N is an error.
+	// N is the number of units per period: 1 to 10^9. To admit nothing, use Blocked.
 	N int64
 	// Per is the period: 1 ns to 10 years. Not for Calendar, which has a Unit.
 	Per time.Duration
@@ -103,18 +102,40 @@ func PerDay(n int64) Limit { return Limit{N: n, Per: 24 * time.Hour} }
 // Every returns a Spaced limit of one unit per d.
 func Every(d time.Duration) Limit { return Limit{N: 1, Per: d, Law: Spaced} }
 
+// Blocked returns the limit that admits nothing: requests with a cost are refused at
+// once, with ReasonDisabled. It is a Window of 0 units per 31 days, the longest period
+// of a Calendar, so that what counts when it replaces another limit still counts when
+// it is replaced in turn.
+func Blocked() Limit { return Limit{Per: 31 * 24 * time.Hour} }
+
 // String returns the limit as short text, such as "50/1s" for a Window,
-// "bucket 100/1m burst 10", "strict 50/1s" or "2500/day America/Los_Angeles".
-func (l Limit) String() string { return l.spec().String() }
+// "bucket 100/1m burst 10", "strict 50/1s", "2500/day America/Los_Angeles" or
+// "blocked".
+func (l Limit) String() string {
+	if l == Blocked() {
+		return "blocked"
+	}
+	return l.spec().String()
+}
 
 // Validate returns an error that names every mistake in the limit: the field,
-// its value, and what would be right. New, and headway's constructors, call it.
+// its value, and what would be valid. New, and headway's constructors, call it.
 func (l Limit) Validate() error {
 	var errs []error
-	for _, p := range l.spec().Validate() {
+	for _, p := range l.mistakes() {
 		errs = append(errs, fmt.Errorf("limiter: %s", p))
 	}
 	return errors.Join(errs...)
+}
+
+// mistakes returns every mistake in l. A law can count under an N of 0, which is
+// valid only where it is meant.
+func (l Limit) mistakes() []string {
+	bad := l.spec().Validate()
+	if l.N == 0 && l != Blocked() {
+		bad = append([]string{"N is 0; it must be 1 to 1,000,000,000, or the limit must be Blocked() to admit nothing"}, bad...)
+	}
+	return bad
 }
 
 func (l Limit) spec() law.Spec {

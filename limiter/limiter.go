@@ -53,7 +53,7 @@ func specs(limits []Limit) ([]law.Spec, error) {
 	list := make([]law.Spec, len(limits))
 	for i, l := range limits {
 		list[i] = l.spec()
-		for _, bad := range list[i].Validate() {
+		for _, bad := range l.mistakes() {
 			errs = append(errs, fmt.Errorf("limiter: limit %d: %s", i, bad))
 		}
 		list[i].Strict = false // there are no answers to wait for

@@ -422,10 +422,10 @@ func TestS25_OnlyCalendarLetsTwiceThrough(t *testing.T) {
 func TestS28_ThreeAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := context.Background()
-		zero := refusal(t, mustNew(t, limiter.PerSecond(0)).Wait(ctx, 1))
+		blocked := refusal(t, mustNew(t, limiter.Blocked()).Wait(ctx, 1))
 		never := refusal(t, mustNew(t, limiter.PerSecond(5)).Wait(ctx, 6))
-		if zero.Reason != limiter.ReasonDisabled || zero.RetryAfter != limiter.Never || zero.AtLeast || zero.Timeout() {
-			t.Errorf("a limit of zero: %+v", zero)
+		if blocked.Reason != limiter.ReasonDisabled || blocked.RetryAfter != limiter.Never || blocked.AtLeast || blocked.Timeout() {
+			t.Errorf("blocked: %+v", blocked)
 		}
 		if never.Reason != limiter.ReasonImpossible || never.RetryAfter != limiter.Never || never.AtLeast || never.Timeout() {
 			t.Errorf("a cost that never fits: %+v", never)
@@ -457,6 +457,68 @@ func TestS28_Mistakes(t *testing.T) {
 	if err := (limiter.Limit{}).Validate(); err == nil {
 		t.Error("the zero Limit is valid")
 	}
+	for _, l := range []limiter.Limit{limiter.PerSecond(0), {Law: limiter.Calendar, Unit: limiter.Day}, {Per: time.Hour, Law: limiter.Bucket, Burst: 5}} {
+		const want = "limiter: N is 0; it must be 1 to 1,000,000,000, or the limit must be Blocked() to admit nothing"
+		if err := l.Validate(); err == nil || err.Error() != want {
+			t.Errorf("%v: %v", l, err)
+		}
+	}
+}
+
+// Blocked is valid, says so, and admits nothing; what counted before it still counts
+// after it.
+func TestBlocked(t *testing.T) {
+	b := limiter.Blocked()
+	if err := b.Validate(); err != nil || b.String() != "blocked" {
+		t.Errorf("%v: %v", b, err)
+	}
+	bubble(t, func(t *testing.T) {
+		for _, law := range []limiter.Law{limiter.Window, limiter.Sliding, limiter.Bucket, limiter.Calendar} {
+			limit := limiter.Limit{N: 5, Per: 24 * time.Hour, Law: law}
+			if law == limiter.Calendar {
+				limit.Per, limit.Unit = 0, limiter.Month
+			}
+			l := mustNew(t, b)
+			set := func(limit limiter.Limit) {
+				t.Helper()
+				if err := l.SetLimits(limit); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := func(left int64, delay time.Duration) {
+				t.Helper()
+				if got := l.Remaining(); got != left {
+					t.Errorf("%v: %d left, want %d", law, got, left)
+				}
+				if got := l.Delay(1); got != delay {
+					t.Errorf("%v: delay %v, want %v", law, got, delay)
+				}
+				if got := l.Allow(1); got != (delay == 0) {
+					t.Errorf("%v: allowed %t", law, got)
+				}
+			}
+			want(0, limiter.Never)
+			set(limit)
+			want(5, 0)
+			l.Spend(3)
+			want(1, 0)
+			waits := make(chan error, 1)
+			go func() { waits <- l.Wait(context.Background(), 1) }()
+			synctest.Wait()
+			set(b)
+			if err := <-waits; refusal(t, err).Reason != limiter.ReasonDisabled {
+				t.Errorf("%v: in line: %v", law, err)
+			}
+			if l.Allow(1) || l.Delay(1) != limiter.Never {
+				t.Errorf("%v: blocked, it admits", law)
+			}
+			time.Sleep(time.Hour)
+			set(limit)
+			if got := l.Remaining(); got > 0 {
+				t.Errorf("%v: %d left after an hour, want none", law, got)
+			}
+		}
+	})
 }
 
 func TestS29_Midnight(t *testing.T) {

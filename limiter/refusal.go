@@ -20,7 +20,7 @@ const (
 	ReasonLineFull
 	// ReasonImpossible: the cost is more than the limit can ever admit.
 	ReasonImpossible
-	// ReasonDisabled: the limit is zero.
+	// ReasonDisabled: the limit is Blocked.
 	ReasonDisabled
 	// ReasonStore: the store that keeps the budgets is away.
 	ReasonStore
@@ -67,7 +67,7 @@ func (r *Refusal) Error() string {
 	case ReasonImpossible:
 		return s + "the cost is more than the limit can ever admit; lower the cost or raise the limit"
 	case ReasonDisabled:
-		return s + "the limit is zero; raise it to let requests pass"
+		return s + "the limit is Blocked; replace it to admit requests"
 	case ReasonStore:
 		s += "the store of the budgets is away"
 	default:

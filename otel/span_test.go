@@ -261,7 +261,7 @@ func TestPausesThatHold(t *testing.T) {
 
 func TestStatusOfARefusal(t *testing.T) {
 	r := newRig(t)
-	tr := r.transport(service{}, headway.Policy{Name: "p", Hosts: []string{"*"}, Limits: []limiter.Limit{{N: 0, Per: time.Second}}})
+	tr := r.transport(service{}, headway.Policy{Name: "p", Hosts: []string{"*"}, Limits: []limiter.Limit{limiter.Blocked()}})
 	if err := r.call(tr, t.Context(), "caller"); !errors.Is(err, headway.ErrThrottled) {
 		t.Errorf("got %v, want a refusal", err)
 	}

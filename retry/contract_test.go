@@ -49,7 +49,7 @@ func TestContract(t *testing.T) {
 		"not found later":      {script: answers(503, 404), sends: 2},
 		"both":                 {script: both, sends: 5},
 		"neither":              {script: neither, sends: 5},
-		"refused at once":      {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerSecond(0)}}, sends: 0},
+		"refused at once":      {policy: headway.Policy{Limits: []limiter.Limit{limiter.Blocked()}}, sends: 0},
 		"refused later":        {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait}, script: answers(0), sends: 1},
 		"refused with a reply": {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait, Refusal: headway.RefuseWithResponse}, script: answers(0), sends: 1},
 		"no key": {policy: headway.Policy{Rules: []headway.Rule{{

@@ -93,7 +93,7 @@ func TestYesIsBound(t *testing.T) {
 	})
 	asked = 0
 	for _, mode := range []headway.RefusalMode{headway.RefuseWithError, headway.RefuseWithResponse} {
-		play(t, headway.Policy{Limits: []limiter.Limit{limiter.PerSecond(0)}, Refusal: mode}, retry.Config{Retry: yes}, func(s *scene) {
+		play(t, headway.Policy{Limits: []limiter.Limit{limiter.Blocked()}, Refusal: mode}, retry.Config{Retry: yes}, func(s *scene) {
 			s.send(request(s.Context(), "GET", ""))
 			s.wantSends("")
 		})

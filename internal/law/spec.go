@@ -90,7 +90,7 @@ const (
 func (s Spec) Validate() (bad []string) {
 	say := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	if s.N < 0 || s.N > MaxN {
-		say("N is %d; it must be 0 (nothing passes) to 1,000,000,000", s.N)
+		say("N is %d; it must be 1 to 1,000,000,000", s.N)
 	}
 	if s.Kind > Calendar {
 		say("Law is %d; it must be Window, Bucket, Spaced, Sliding or Calendar", s.Kind)

@@ -200,7 +200,7 @@ func TestScriptDecidesAsTheLawsDo(t *testing.T) {
 		{N: 999_999_937, Per: time.Hour + 1, Law: limiter.Bucket, Burst: 1000},
 		limiter.Every(time.Second), {N: 7, Per: time.Second, Law: limiter.Spaced}, {N: 7, Per: time.Second, Law: limiter.Spaced, Strict: true},
 		{N: 6, Per: time.Second, Law: limiter.Sliding}, {N: 1_000_003, Per: time.Hour, Law: limiter.Sliding},
-		{N: 0, Per: time.Second}, {N: 0, Per: time.Second, Law: limiter.Bucket}, {N: 0, Per: time.Second, Law: limiter.Spaced},
+		limiter.Blocked(), {N: 0, Per: time.Second, Law: limiter.Bucket}, {N: 0, Per: time.Second, Law: limiter.Spaced},
 	}
 	calendars := []limiter.Limit{
 		{N: 5, Law: limiter.Calendar, Unit: limiter.Minute}, {N: 5, Law: limiter.Calendar, Unit: limiter.Hour, Location: berlin},
