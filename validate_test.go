@@ -97,7 +97,7 @@ func TestValidatePoliciesNamesTheMistake(t *testing.T) {
 		{"a rule named like a limit", one(func(p *Policy) {
 			p.Limits, p.Rules = []limiter.Limit{perSecond}, []Rule{{Name: "5/1s", Limit: perSecond}}
 		}), `Rules[0].Name = "5/1s": want another, Limits[0] has this one`},
-		{"a rule without a limit", rule(func(r *Rule) { r.Limit = limiter.Limit{} }), `Rules[0].Limit: limiter: Per`},
+		{"a rule without a limit", rule(func(r *Rule) { r.Limit = limiter.Limit{} }), `Rules[0].Limit: limiter: N and Per`},
 		{"no method", rule(func(r *Rule) { r.Methods = []string{"GET", ""} }), `Rules[0].Methods[1] = "": want one method`},
 		{"two methods in one", rule(func(r *Rule) { r.Methods = []string{"GET,POST"} }), `Rules[0].Methods[0] = "GET,POST": want one method`},
 		{"a method in lower case", rule(func(r *Rule) { r.Methods = []string{"post"} }), `Rules[0].Methods[0] = "post": want "POST"`},

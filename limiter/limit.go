@@ -131,9 +131,12 @@ func (l Limit) Validate() error {
 // mistakes returns every mistake in l. A law can count under an N of 0, which is
 // valid only where it is meant.
 func (l Limit) mistakes() []string {
+	if l == (Limit{}) {
+		return []string{"N and Per are 0; set both, or use Blocked() to admit nothing"}
+	}
 	bad := l.spec().Validate()
 	if l.N == 0 && l != Blocked() {
-		bad = append([]string{"N is 0; it must be 1 to 1,000,000,000, or the limit must be Blocked() to admit nothing"}, bad...)
+		bad = append([]string{"N is 0; it must be 1 to 1,000,000,000; to admit nothing, use Blocked()"}, bad...)
 	}
 	return bad
 }

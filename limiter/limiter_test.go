@@ -458,7 +458,7 @@ func TestS28_Mistakes(t *testing.T) {
 		t.Error("the zero Limit is valid")
 	}
 	for _, l := range []limiter.Limit{limiter.PerSecond(0), {Law: limiter.Calendar, Unit: limiter.Day}, {Per: time.Hour, Law: limiter.Bucket, Burst: 5}} {
-		const want = "limiter: N is 0; it must be 1 to 1,000,000,000, or the limit must be Blocked() to admit nothing"
+		const want = "limiter: N is 0; it must be 1 to 1,000,000,000; to admit nothing, use Blocked()"
 		if err := l.Validate(); err == nil || err.Error() != want {
 			t.Errorf("%v: %v", l, err)
 		}

@@ -71,14 +71,27 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-func TestNewClientPanicsAtAMistake(t *testing.T) {
+func TestNewClientReturnsEveryMistake(t *testing.T) {
 	next := newTransport(t, nil, headway.Policy{})
-	defer func() {
-		if err, _ := recover().(error); err == nil || !strings.Contains(err.Error(), "MaxRetries = -7") {
-			t.Errorf("got %v, want the error of New", err)
+	for _, tt := range []struct {
+		next *headway.Transport
+		cfg  retry.Config
+		want []string
+	}{
+		{next, retry.Config{MaxRetries: -7, MaxHosts: -1}, []string{"MaxRetries = -7", "MaxHosts = -1"}},
+		{nil, retry.Config{MaxRetries: -7}, []string{"the headway.Transport is nil", "MaxRetries = -7"}},
+		{next, retry.Config{}, nil},
+	} {
+		c, err := retry.NewClient(tt.next, tt.cfg)
+		if (c == nil) != (err != nil) || (err == nil) != (tt.want == nil) {
+			t.Errorf("%+v: got %v, %v", tt.cfg, c, err)
 		}
-	}()
-	retry.NewClient(next, retry.Config{MaxRetries: -7})
+		for _, want := range tt.want {
+			if err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: got %v, want %q in it", tt.cfg, err, want)
+			}
+		}
+	}
 }
 
 func TestNoURL(t *testing.T) {

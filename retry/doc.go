@@ -5,7 +5,7 @@
 // attempt waits in the Transport's line as any other request does, and nobody
 // waits twice:
 //
-//	client := retry.NewClient(transport, retry.Config{})
+//	client, err := retry.NewClient(transport, retry.Config{})
 //
 // # What is sent again
 //

@@ -35,10 +35,13 @@ func ExampleNewClient() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client := retry.NewClient(transport, retry.Config{
+	client, err := retry.NewClient(transport, retry.Config{
 		MinBackoff: 10 * time.Millisecond,
 		MaxElapsed: 30 * time.Second,
 	})
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer client.CloseIdleConnections()
 
 	resp, err := client.Get(srv.URL)
@@ -57,7 +60,10 @@ func ExampleIdempotent() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client := retry.NewClient(transport, retry.Config{MinBackoff: time.Millisecond})
+	client, err := retry.NewClient(transport, retry.Config{MinBackoff: time.Millisecond})
+	if err != nil {
+		log.Fatal(err)
+	}
 	// A search by POST changes nothing, so that it may come twice.
 	ctx := retry.Idempotent(context.Background())
 	req, err := http.NewRequestWithContext(ctx, "POST", "https://api.example.com/search", nil)
@@ -82,7 +88,10 @@ func ExampleShared() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client := retry.NewClient(transport, retry.Config{MinBackoff: time.Millisecond})
+	client, err := retry.NewClient(transport, retry.Config{MinBackoff: time.Millisecond})
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	// What an SDK does inside: three attempts at one call.
 	sdk := func(ctx context.Context) error {

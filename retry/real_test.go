@@ -43,6 +43,15 @@ func newServer(t *testing.T, h http.HandlerFunc) *server {
 	return s
 }
 
+func newClient(t *testing.T, next *headway.Transport, cfg retry.Config) *http.Client {
+	t.Helper()
+	c, err := retry.NewClient(next, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // client returns a retrying client of a real network, with short backoffs.
 func client(t *testing.T, base *http.Transport, p headway.Policy, cfg retry.Config) (*http.Client, *headway.Transport) {
 	t.Helper()
@@ -51,7 +60,7 @@ func client(t *testing.T, base *http.Transport, p headway.Policy, cfg retry.Conf
 		cfg.MinBackoff, cfg.MaxBackoff = time.Millisecond, time.Millisecond
 	}
 	t.Cleanup(base.CloseIdleConnections)
-	return retry.NewClient(next, cfg), next
+	return newClient(t, next, cfg), next
 }
 
 // C30: 503, 503, 200: two bodies drained and closed, the third open, over one
@@ -102,7 +111,7 @@ func TestC32_BodyComesAgain(t *testing.T) {
 	defer hasty.CloseIdleConnections()
 	defer patient.CloseIdleConnections()
 	var attempts atomic.Int64
-	c := retry.NewClient(newTransport(t, roundTripper(func(req *http.Request) (*http.Response, error) {
+	c := newClient(t, newTransport(t, roundTripper(func(req *http.Request) (*http.Response, error) {
 		if attempts.Add(1) > 1 {
 			return patient.RoundTrip(req)
 		}

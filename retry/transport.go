@@ -25,7 +25,8 @@ type Transport struct {
 	jitter  func(time.Duration) time.Duration // a random time below that
 }
 
-// New returns a Transport over next. The error names every mistake in cfg.
+// New returns a Transport over next. The error names every mistake in cfg, and a
+// nil next.
 func New(next *headway.Transport, cfg Config) (*Transport, error) {
 	cfg, err := cfg.check()
 	if next == nil {
@@ -41,15 +42,14 @@ func New(next *headway.Transport, cfg Config) (*Transport, error) {
 	}, nil
 }
 
-// NewClient returns an http.Client over a new Transport over next. It panics
-// where New has an error, as a mistake in a program's text does; for a Config
-// from elsewhere there is New.
-func NewClient(next *headway.Transport, cfg Config) *http.Client {
+// NewClient returns an http.Client whose Transport is New(next, cfg), with the error
+// of New.
+func NewClient(next *headway.Transport, cfg Config) (*http.Client, error) {
 	t, err := New(next, cfg)
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	return &http.Client{Transport: t}
+	return &http.Client{Transport: t}, nil
 }
 
 // RoundTrip sends the request, again where it fails and that is safe, and

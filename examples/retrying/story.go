@@ -56,9 +56,12 @@ func tell(base http.RoundTripper, flaky, down string) error {
 	if err != nil {
 		return err
 	}
-	client := retry.NewClient(transport, retry.Config{
+	client, err := retry.NewClient(transport, retry.Config{
 		MaxRetries: retries, MinBackoff: 20 * time.Millisecond, MaxBackoff: 100 * time.Millisecond,
 	})
+	if err != nil {
+		return err
+	}
 
 	fmt.Printf("\n  A server does to each attempt what the path says; \"busy\" is a 429 with Retry-After: 1.\n\n")
 	fmt.Printf("  %-28s %5s  %-9s %6s   %s\n", "", "sent", "came back", "after", "why")
