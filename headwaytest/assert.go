@@ -98,10 +98,10 @@ func (r *Recorder) Before(t testing.TB, first, second Start) {
 	t.Errorf("headwaytest: %s:\n%s", what, timeline(all))
 }
 
-// Idle fails the test unless nothing is left in any line of the Transport, and
+// AssertIdle fails the test unless nothing is left in any line of the Transport, and
 // every slot of MaxInFlight has come back: one that has not belongs to a
 // response whose body was neither read to its end nor closed.
-func Idle(t testing.TB, transport *headway.Transport) {
+func AssertIdle(t testing.TB, transport *headway.Transport) {
 	t.Helper()
 	for _, h := range transport.Snapshot() {
 		if h.Waiting > 0 || h.InFlight > 0 {

@@ -6,7 +6,7 @@
 // A [Vendor] plays the service: it enforces limits by its own clock, takes its
 // time, and fails as a script says. A [Recorder] remembers when requests
 // started, and its assertions say what must be true of that. A [Body] tells
-// whether it was read and closed, and [Idle] whether anybody is left in line.
+// whether it was read and closed, and [AssertIdle] whether anybody is left in line.
 // [TestStore] is for those who write a store.
 //
 // # A first test
@@ -45,7 +45,7 @@
 //			rec.AtMost(t, 2, time.Second)
 //			rec.Before(t, headwaytest.Start{Path: "/items/2"}, headwaytest.Start{Path: "/items/3"})
 //			vendor.NoRefusals(t)
-//			headwaytest.Idle(t, transport)
+//			headwaytest.AssertIdle(t, transport)
 //		})
 //	}
 //

@@ -46,7 +46,7 @@ func testPolicy(t *testing.T) {
 		rec.AtMost(t, 2, time.Second)
 		rec.Before(t, headwaytest.Start{Path: "/items/2"}, headwaytest.Start{Path: "/items/3"})
 		vendor.NoRefusals(t)
-		headwaytest.Idle(t, transport)
+		headwaytest.AssertIdle(t, transport)
 		fmt.Print(rec)
 	})
 }

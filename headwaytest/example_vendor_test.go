@@ -76,8 +76,8 @@ func ExampleVendor() {
 }
 
 // One base transport for two services.
-func ExampleHosts() {
-	base := headwaytest.Hosts{
+func ExampleByHost() {
+	base := headwaytest.ByHost{
 		"open.example.com": new(headwaytest.Vendor),
 		"shut.example.com": &headwaytest.Vendor{Limits: []limiter.Limit{limiter.Blocked()}}, // admits nothing
 	}

@@ -327,7 +327,7 @@ func TestTimelineIsShort(t *testing.T) {
 	})
 }
 
-func TestIdle(t *testing.T) {
+func TestAssertIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := &headwaytest.Body{Text: "x"}
 		transport, err := headway.NewTransport(script(headwaytest.Reply{Body: body}), headway.Config{Policies: []headway.Policy{{
@@ -337,7 +337,7 @@ func TestIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		good, bad := new(fakeTB), new(fakeTB)
-		headwaytest.Idle(good, transport)
+		headwaytest.AssertIdle(good, transport)
 		good.passes(t)
 
 		resp, err := transport.RoundTrip(newRequest(t, t.Context(), url))
@@ -347,12 +347,12 @@ func TestIdle(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() { status(t, transport, url) })
 		synctest.Wait()
-		headwaytest.Idle(bad, transport)
+		headwaytest.AssertIdle(bad, transport)
 		bad.fails(t, `headwaytest: policy "p", host "api.example.com": 1 in line, 1 in flight, want none`)
 
 		resp.Body.Close()
 		all.Wait()
-		headwaytest.Idle(good, transport)
+		headwaytest.AssertIdle(good, transport)
 		good.passes(t)
 	})
 }

@@ -136,7 +136,7 @@ func TestDecisionPanics(t *testing.T) {
 						s.Errorf("the response to attempt %d is open", i)
 					}
 				}
-				headwaytest.Idle(s, s.next)
+				headwaytest.AssertIdle(s, s.next)
 				asked = 100
 				s.script = answers(404)
 			})

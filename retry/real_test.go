@@ -88,7 +88,7 @@ func TestC30_OneConnection(t *testing.T) {
 	if got := srv.accepted.Load(); got != 1 {
 		t.Errorf("three attempts took %d connections, want one", got)
 	}
-	headwaytest.Idle(t, next)
+	headwaytest.AssertIdle(t, next)
 }
 
 // C32: the first attempt times out, and the second receives the whole body.
@@ -265,7 +265,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if len(outcomes) != 4 {
 		t.Errorf("got %v, want some of every kind", outcomes)
 	}
-	headwaytest.Idle(t, next)
+	headwaytest.AssertIdle(t, next)
 	base.CloseIdleConnections()
 	srv.Close() // waits for its connections
 	if got := srv.open.Load(); got != 0 {

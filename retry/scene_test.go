@@ -71,7 +71,7 @@ func playConfig(t *testing.T, transport headway.Config, cfg retry.Config, f func
 		}
 		s.SetJitter(1)
 		f(s)
-		headwaytest.Idle(t, s.next)
+		headwaytest.AssertIdle(t, s.next)
 	})
 }
 

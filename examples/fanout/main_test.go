@@ -18,7 +18,7 @@ func (noProgress) end()               {}
 // exactly as long as its own limit makes it take.
 func TestIdeal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all, base := services(), make(headwaytest.Hosts)
+		all, base := services(), make(headwaytest.ByHost)
 		for _, s := range all {
 			s.host = s.name + ".example.com"
 			s.start().MaxLatency = 0

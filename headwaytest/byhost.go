@@ -5,14 +5,14 @@ import (
 	"net/http"
 )
 
-// Hosts is an http.RoundTripper that hands each request to that of its host: a
+// ByHost is an http.RoundTripper that hands each request to that of its host: a
 // Vendor for each, say. The names are in lower case, and have a port only where
 // it is not the scheme's own. A host that is not there cannot be found, as in
 // DNS. It must not be changed while in use.
-type Hosts map[string]http.RoundTripper
+type ByHost map[string]http.RoundTripper
 
 // RoundTrip sends the request to its host.
-func (h Hosts) RoundTrip(req *http.Request) (*http.Response, error) {
+func (h ByHost) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := ""
 	if req.URL != nil {
 		host = canonical(req.URL.Scheme, req.URL.Host)
@@ -27,7 +27,7 @@ func (h Hosts) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections closes those of every host that can.
-func (h Hosts) CloseIdleConnections() {
+func (h ByHost) CloseIdleConnections() {
 	for _, base := range h {
 		closeIdle(base)
 	}

@@ -17,9 +17,9 @@ type idler struct {
 
 func (i *idler) CloseIdleConnections() { i.closed++ }
 
-func TestHosts(t *testing.T) {
+func TestByHost(t *testing.T) {
 	a, b := new(idler), new(idler)
-	hosts := headwaytest.Hosts{"a.example.com": a, "b.example.com:8443": b, "nil.example.com": nil}
+	hosts := headwaytest.ByHost{"a.example.com": a, "b.example.com:8443": b, "nil.example.com": nil}
 	for _, url := range []string{"https://a.example.com", "https://A.Example.com.:443/x", "http://a.example.com:80", "https://b.example.com:8443"} {
 		if got := status(t, hosts, url); got != 200 {
 			t.Errorf("%s: got %d, want 200", url, got)
