@@ -11,19 +11,20 @@ import (
 	"github.com/headway-go/headway/internal/show"
 )
 
-// A HostBreaker is the breaker of one host under its policy, to look at and to
-// drive by hand. It follows SetPolicies; when the policy is no more, or has no
-// breaker, it is closed and does nothing. Any number of goroutines may use it.
+// A HostBreaker is the breaker of one host under its policy, for inspection and
+// manual control. It follows SetPolicies: when the policy is removed, or has no
+// breaker any more, it is closed and does nothing. Any number of goroutines may use
+// it.
 //
-// What Fail, Trip and Reset change is told to the Observer before they return.
+// Fail, Trip and Reset report changes to the Observer before they return.
 type HostBreaker struct {
 	t            *Transport
 	scheme, host string
 	policy       string
 }
 
-// Breaker returns the breaker of a host. The host may have a port; 443 is that
-// of https, 80 that of http. The error says what does not exist.
+// Breaker returns the breaker of a host. The host may have a port: 80 means http,
+// 443 and no port mean https. The error names what does not exist.
 func (t *Transport) Breaker(host string) (*HostBreaker, error) {
 	c := t.config.Load()
 	scheme := schemeOf(host)
@@ -75,8 +76,8 @@ func (h *HostBreaker) do(f func(*breaker.Breaker)) {
 	}
 }
 
-// State returns the state. An open breaker stays so until the first request after
-// its time is up.
+// State returns the breaker's state. An open breaker becomes half-open with the first
+// request after its time is up.
 func (h *HostBreaker) State() breaker.State {
 	if g := h.gate(); g != nil {
 		return g.state()
@@ -84,25 +85,25 @@ func (h *HostBreaker) State() breaker.State {
 	return breaker.Closed
 }
 
-// Fail reports a failure that no request has ended with, such as one that was
-// found in a body that had begun well. It counts as any other; half-open, it
-// opens the breaker. While it is open it stays so for retryAfter at least; zero
-// or less is no such time. err is the failure, for OpenError.Err.
+// Fail reports a failure that is not the result of a request, such as an error in the
+// middle of a response's body. It counts like any other failure; a half-open breaker
+// opens. An open breaker stays open for at least retryAfter, if that is positive. err
+// is the failure, for OpenError.Err.
 func (h *HostBreaker) Fail(err error, retryAfter time.Duration) {
 	err = show.Error(err)
 	h.do(func(b *breaker.Breaker) { b.Fail(err, retryAfter, awake.Now()) })
 }
 
-// Trip opens the breaker for as long as any other opening would, or for
-// retryAfter where that is longer. Those in line are told err, which may be nil.
+// Trip opens the breaker for as long as any other opening would, or for retryAfter if
+// that is longer. The requests in line are refused with err, which may be nil.
 func (h *HostBreaker) Trip(err error, retryAfter time.Duration) {
 	err = show.Error(err)
 	h.do(func(b *breaker.Breaker) { b.Trip(err, retryAfter, awake.Now()) })
 }
 
-// Reset closes the breaker and makes it as a new one, without a bound on what is
-// in flight: those in line who waited for it start. The results of requests that
-// have started count for nothing.
+// Reset closes the breaker and makes it like new, without a bound on the requests in
+// flight: requests that waited for it start. The results of requests that have started
+// are ignored.
 func (h *HostBreaker) Reset() {
 	h.do(func(b *breaker.Breaker) { b.Reset(awake.Now()) })
 }

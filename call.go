@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// A Call overrides, for one request, what its policy says. WithCall puts it into
-// the request's context. The zero Call overrides nothing.
+// A Call overrides parts of the policy for one request. WithCall puts it into the
+// request's context. The zero Call overrides nothing.
 type Call struct {
-	// Key is whose budget the request uses under the rules that ask for it by
-	// FromCallKey.
+	// Key is the key of the request under the rules whose Key is FromCallKey.
 	Key string
-	// Cost is how many units the request takes from every one of Policy.Limits,
-	// and under the rules that ask for it by FromCallCost. Zero means 1; a
-	// negative cost is an error.
+	// Cost is how many units the request takes from each of Policy.Limits, and
+	// under the rules whose Cost is FromCallCost. Zero means 1; a negative cost is
+	// an error.
 	Cost int64
-	// MaxWait takes the place of Policy.MaxWait: how long the request may wait in
-	// line. Zero leaves the policy's; NoWait, OneWindow and WaitForever mean what
-	// they say, and any other negative value NoWait.
+	// MaxWait replaces Policy.MaxWait: how long the request may wait in line. Zero
+	// keeps the policy's. NoWait, OneWindow and WaitForever are possible too; any
+	// other negative value means NoWait.
 	MaxWait time.Duration
-	// Bypass sends the request untouched: it waits for nothing, takes nothing,
-	// and is not seen.
+	// Bypass sends the request untouched: it waits for nothing, takes nothing, and
+	// causes no event.
 	Bypass bool
 }
 
@@ -40,7 +39,7 @@ func carriedFrom(ctx context.Context) carried {
 }
 
 // WithCall returns a context that carries c to the requests made with it. It
-// replaces a Call that ctx already carries, whole: to change one field, start
+// replaces the whole Call that ctx already carries: to change one field, start
 // from CallFrom(ctx).
 func WithCall(ctx context.Context, c Call) context.Context {
 	return context.WithValue(ctx, carriedKey{}, &carried{c, carriedFrom(ctx).trace})

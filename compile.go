@@ -204,18 +204,20 @@ func (p *policy) maxWaiting() int {
 	return p.MaxWaiting
 }
 
-// SetPolicies replaces all policies at once, or none if it returns an error,
-// which names every mistake. It works on requests in line too: those a lower
-// limit makes too late are refused, the others are planned anew.
+// SetPolicies replaces all policies at once, or none if it returns an error, which
+// names every mistake.
 //
-// Policies and rules keep what they remember by name, and Limits by position:
-// under another limit, law or period, past starts still count. A policy that
-// changes Shared begins anew. Breakers are kept with their policy; under another
-// Config one begins anew, but if it was open or half-open it is open, for as long
-// as it would have been or the new OpenFor, whichever is longer. Requests in line keep the rules that they came
-// under as far as these still exist, with their new limits, and nothing else
-// holds them up; rules that are new apply to requests that come later. This process
-// forgets at once what it remembers of rules and policies that are no more.
+// Policies and rules keep their history by name, and Limits by position: under
+// another limit, law or period, past starts still count. A policy that changes Shared
+// starts afresh. Breakers are kept with their policy. With another breaker.Config a
+// breaker starts afresh, unless it is open or half-open: then it is open, for as long
+// as it would have been or for the new OpenFor, whichever is longer.
+//
+// Requests in line keep the rules under which they arrived, as far as these still
+// exist, with their new limits. Those that can no longer start in time are refused,
+// and the others are planned again. New rules apply to requests that arrive later. What
+// this process remembers of rules and policies that are removed is forgotten
+// immediately.
 func (t *Transport) SetPolicies(policies []Policy) error {
 	if err := validatePolicies(policies); err != nil {
 		return err

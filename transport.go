@@ -17,34 +17,33 @@ import (
 
 // Config is what a Transport is made from. The zero Config limits nothing.
 type Config struct {
-	// Policies say which hosts are limited, and how. A host that none of them
-	// names is not touched. SetPolicies replaces them.
+	// Policies determine which hosts are limited, and how. Requests to other hosts
+	// pass untouched. SetPolicies replaces them.
 	Policies []Policy
-	// Observer is told of every decision. Nil: nobody is.
+	// Observer receives every decision. Nil means none.
 	Observer Observer
-	// MaxHosts bounds how many hosts and keys are remembered. One is forgotten
-	// only when nobody could notice. When none can be, new hosts share one
+	// MaxHosts bounds how many hosts and keys are remembered. One is forgotten only
+	// when that makes no difference. When none can be forgotten, new hosts share one
 	// overflow entry of their policy (budgets, line, slots and breaker), new keys
-	// share one of their host, and EventOverflow says so. Each host with a breaker
-	// under a Shared policy counts, and so does each combination of keys where
-	// several rules of a request have one. What a server says to callers whose keys
-	// share an overflow entry holds for all of these, and for no others. Zero means
-	// 100,000.
+	// share one of their host, and EventOverflow reports it. Each host with a breaker
+	// under a Shared policy counts, and so does each combination of keys where several
+	// rules of a request have one. A pause or a limit that a server announces to one
+	// of the keys that share an overflow entry applies to all of them, and to no
+	// others. It must not be negative; zero means 100,000.
 	MaxHosts int
-	// Secret is what key digests are made with, so that several processes agree
-	// on them. Nil: a random one per process.
+	// Secret keys the digests of keys, so that several processes agree on them.
+	// Empty means a random one per process.
 	Secret []byte
-	// Store keeps the budgets, the pauses and what servers announce outside the
-	// process, so that they outlive it, and other processes share them. Lines,
-	// MaxInFlight and MaxWaiting stay each process's own. A Store needs a Secret.
-	// Nil: in memory.
+	// Store keeps budgets, pauses and announced limits outside the process, so that
+	// they outlive it and are shared with other processes. Each process has its own
+	// lines, MaxInFlight and MaxWaiting. A Store needs a Secret. Nil means in memory.
 	Store store.Store
 }
 
 // A Transport is an http.RoundTripper that lets requests wait their turn, each
 // under the policy of its host, and hands them to a base transport unchanged.
-// It never retries. Any number of goroutines may use it. It starts no goroutine,
-// but while it asks a Config.Store, and needs no closing.
+// It never retries. Any number of goroutines may use it. It starts goroutines only
+// while it asks a Config.Store, and needs no closing.
 type Transport struct {
 	base     http.RoundTripper
 	observer Observer
@@ -91,9 +90,10 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 	return t, nil
 }
 
-// Wrap returns a copy of c in which every host is kept under limits, each host
-// for itself: a Transport over c's with one policy for all hosts, named "*".
-// Nil stands for the zero http.Client. The error names every mistake in limits.
+// Wrap returns a copy of c that keeps its requests to each host under limits, with
+// separate budgets for each host. Its transport is a Transport over that of c, with
+// one policy named "*" for all hosts. Nil means the zero http.Client. The error names
+// every mistake in limits.
 func Wrap(c *http.Client, limits ...limiter.Limit) (*http.Client, error) {
 	var wrapped http.Client
 	if c != nil {
@@ -110,12 +110,12 @@ func Wrap(c *http.Client, limits ...limiter.Limit) (*http.Client, error) {
 // RoundTrip sends the request when its turn comes, after the steps that the
 // package's documentation lists, and returns what the base transport returns.
 //
-// A request that cannot start in time is refused at once with a bare
-// *ThrottledError, one whose host is down with a bare *OpenError, or either with
-// a local response under RefuseWithResponse; one whose key or cost cannot be told with
-// a *KeyError; and one whose context ends with the context's error. None of these
-// was sent or has taken anything, and its body is closed. One that AttemptTimeout
-// cuts was sent; its error is a bare net.Error.
+// A request that cannot start in time is refused immediately with a bare
+// *ThrottledError, and one whose host is down with a bare *OpenError; under
+// RefuseWithResponse both get a local response instead. A request whose key or cost
+// cannot be determined fails with a *KeyError, and one whose context ends with the
+// context's error. None of these is sent or takes anything, and their bodies are
+// closed. A request that AttemptTimeout cuts was sent; its error is a bare net.Error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.roundTrip(req, nil)
 }
@@ -164,12 +164,12 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// Delay returns how long req would wait if it came now, zero if it would not:
-// the whole wait, behind those in line, whatever req may wait for. It is
-// limiter.Never where req can never start. While the host's breaker is open it is
-// no less than the time until it may be probed. Where the wait depends on what
-// nobody can foretell it is a lower bound. Delay takes nothing. The error is a
-// *KeyError, or the context's where that ends before Config.Store has responded.
+// Delay returns how long req would wait if it arrived now, and takes nothing. It is
+// the whole wait, behind the requests in line and for every reason; zero if req would
+// start immediately, and limiter.Never if it can never start. While the breaker of the
+// host is open, Delay is at least the time until the host may be probed. Where the
+// wait cannot be predicted, Delay is a lower bound. The error is a *KeyError, or the
+// context's if that ends before Config.Store responds.
 func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 	call := CallFrom(req.Context())
 	if call.Bypass || req.URL == nil {
@@ -189,9 +189,9 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 	return d, err
 }
 
-// WaitBudget returns the wait budget of req: how long it may stand in line, by its
-// policy and its Call, limiter.Never where its context alone bounds that. One
-// whose Delay is longer is refused. The error is a *KeyError.
+// WaitBudget returns the wait budget of req: how long it may wait in line, by its
+// policy and its Call. It is limiter.Never where only its context bounds the wait. A
+// request whose Delay is longer is refused. The error is a *KeyError.
 func (t *Transport) WaitBudget(req *http.Request) (time.Duration, error) {
 	call := CallFrom(req.Context())
 	if call.Bypass || req.URL == nil {
