@@ -86,7 +86,7 @@ func isRefusal(err error) bool {
 type statusError int
 
 func (e statusError) Error() string {
-	return "headway: the answer was " + statusText(int(e))
+	return "headway: the response was " + statusText(int(e))
 }
 
 // StatusCode returns the status of the answer.

@@ -138,7 +138,7 @@ func TestClassifyOfThePolicy(t *testing.T) {
 			t.Errorf("Classify saw another request than the caller's; error %v", err)
 		}
 		s.wantState(breaker.Open)
-		if e := s.send("x", ask{}).err.(*headway.OpenError); e.Err == nil || e.Err.Error() != "headway: the answer was 404 Not Found" {
+		if e := s.send("x", ask{}).err.(*headway.OpenError); e.Err == nil || e.Err.Error() != "headway: the response was 404 Not Found" {
 			t.Errorf("got %v, want the status", e.Err)
 		}
 	})

@@ -11,42 +11,42 @@ import (
 )
 
 var (
-	// ErrThrottled is what errors.Is finds in every *ThrottledError.
+	// ErrThrottled matches every *ThrottledError with errors.Is.
 	ErrThrottled = errors.New("headway: throttled")
-	// ErrOpen is what errors.Is finds in every *OpenError.
+	// ErrOpen matches every *OpenError with errors.Is.
 	ErrOpen = errors.New("headway: open")
-	// ErrKey is what errors.Is finds in every *KeyError.
+	// ErrKey matches every *KeyError with errors.Is.
 	ErrKey = errors.New("headway: no key")
 )
 
-// A ThrottledError says that a request was refused on this side: it could not
-// start within its wait budget, before its context's deadline, within the line's
-// cap, or ever. That was said at once, unless only an answer could tell; then it
-// waited as long as its budget was. Nothing was sent and nothing taken. The embedded
-// Refusal has the reason and the time until it could have started.
+// A ThrottledError reports a request that the Transport refused: it could not start
+// within its wait budget, before its context's deadline, within the line's cap, or
+// ever. It is refused immediately; where only a response can determine the time, it
+// is refused at the end of its wait budget. Nothing was sent and nothing taken. The
+// embedded Refusal has the reason and the time until the request could have started.
 //
-// errors.Is(err, context.DeadlineExceeded) and Timeout hold when the deadline
-// was too short, and do not when only MaxWait or the line's cap was. Both work
-// through the *url.Error of an http.Client too.
+// errors.Is(err, context.DeadlineExceeded) and Timeout are true if the deadline was
+// too short, and false if only MaxWait or the line's cap was. Both work through the
+// *url.Error of an http.Client too.
 type ThrottledError struct {
 	limiter.Refusal
 	// Policy is the name of the policy that refused.
 	Policy string
 	// Host is the host that the request was for, in its canonical form.
 	Host string
-	// Rule is the name of the rule that held the request up the longest, or the
-	// text of the limit; empty when it was no rule's doing.
+	// Rule is the name of the rule that delays the request the longest, or the text of
+	// the limit; empty when the reason is not a rule.
 	Rule string
 	// KeyDigest is the keyed digest of the key whose budget it was; empty when
 	// the rule has no key.
 	KeyDigest string
-	// Store is why Config.Store could not be asked, so that the policy's Store.Down
-	// decided; nil where the store decided, and without one.
+	// Store is why Config.Store was down, so that the policy's Store.Down decided; nil
+	// where the store decided, and without one.
 	Store error
 }
 
-// Error says which limit refused, whose budget it was, and when the request
-// could have started.
+// Error names the limit that refused, whose budget it was, and when the request could
+// have started.
 func (e *ThrottledError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "headway: policy %q throttled a request to %s", e.Policy, e.Host)
@@ -67,7 +67,7 @@ func (e *ThrottledError) Error() string {
 // Is reports whether target is ErrThrottled.
 func (e *ThrottledError) Is(target error) bool { return target == ErrThrottled }
 
-// As gives errors.As the embedded Refusal, as a *limiter.Refusal.
+// As lets errors.As find the embedded Refusal, as a *limiter.Refusal.
 func (e *ThrottledError) As(target any) bool {
 	r, ok := target.(**limiter.Refusal)
 	if ok {
@@ -76,34 +76,33 @@ func (e *ThrottledError) As(target any) bool {
 	return ok
 }
 
-// StatusCode returns 429, the status that a server would have answered with.
+// StatusCode returns 429, the status that a server would have responded with.
 func (e *ThrottledError) StatusCode() int { return 429 }
 
-// An OpenError says that a request was refused on this side because its host is
-// down: the breaker of the policy is open, or half-open without room for one more
-// probe. Whoever stood in line when it opened was told at that moment. Nothing
-// was sent and nothing taken.
+// An OpenError reports a request that the Transport refused because its host is down:
+// the breaker is open, or half-open without room for another probe. Requests in line
+// are refused at the moment when it opens. Nothing was sent and nothing taken.
 type OpenError struct {
 	// Policy is the name of the policy whose breaker it is.
 	Policy string
 	// Host is the host that the request was for, in its canonical form.
 	Host string
-	// RetryAfter is the time until the host may be probed: the rest of the time
-	// that the breaker is open, or, when there are probes, the time until one
-	// that is never heard of gives its place up.
+	// RetryAfter is the time until the host may be probed: the rest of the time that
+	// the breaker is open, or, while probes are in flight, the time until the first of
+	// them loses its place for want of a result.
 	RetryAfter time.Duration
-	// Err is the failure that opened the breaker; nil where none was given. It is
-	// another request's, so that it is not the error itself: its text has no query
-	// and no user information of a URL, no value that is named like a secret, as in
-	// password=…, and at most 500 bytes; errors.As finds the
-	// network's own errors within it, such as a syscall.Errno or a net.Error, and
-	// errors.Is those that it is compared with, but no *url.Error.
+	// Err is the failure that opened the breaker; nil where none was given. It is a
+	// copy, since the failure was another request's: its text has at most 500 bytes, and
+	// neither the query and user information of URLs nor values that are named like
+	// secrets, as in password=…. errors.As finds the network's own errors in it, such as
+	// a syscall.Errno or a net.Error, and errors.Is the errors that it wraps, but neither
+	// finds a *url.Error.
 	Err error
 }
 
-// Error says which host is down, why, and when it may be probed.
+// Error names the host that is down, why, and when it may be probed.
 func (e *OpenError) Error() string {
-	s := fmt.Sprintf("headway: policy %q leaves %s alone: its breaker is open, try in %v", e.Policy, e.Host, show.Duration(e.RetryAfter))
+	s := fmt.Sprintf("headway: policy %q refused a request to %s: its breaker is open, retry in %v", e.Policy, e.Host, show.Duration(e.RetryAfter))
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
@@ -116,7 +115,7 @@ func (e *OpenError) Is(target error) bool { return target == ErrOpen }
 // Unwrap returns Err.
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// StatusCode returns 503, the status that a server would have answered with.
+// StatusCode returns 503, the status that a server would have responded with.
 func (e *OpenError) StatusCode() int { return 503 }
 
 // A refusalError is a *ThrottledError or an *OpenError.
@@ -125,18 +124,17 @@ type refusalError interface {
 	StatusCode() int
 }
 
-// A KeyError says that a rule could not tell whose budget a request uses, or
-// how much of it: the rule's Key returned an error or an empty key, or its Cost
-// an error or a negative cost. Nothing was sent and nothing taken, and trying
-// again does not help.
+// A KeyError reports a request whose key or cost under a rule could not be determined:
+// the rule's Key returned an error or an empty key, or its Cost an error or a negative
+// cost. Nothing was sent and nothing taken, and a retry fails in the same way.
 type KeyError struct {
 	// Policy and Rule are the names of the policy and its rule.
 	Policy, Rule string
-	// Err is what Key or Cost returned, or says what was wrong with it.
+	// Err is the error of Key or Cost, or describes what is wrong with their value.
 	Err error
 }
 
-// Error says which rule could not be applied, and why.
+// Error names the rule that could not be applied, and why.
 func (e *KeyError) Error() string {
 	return fmt.Sprintf("headway: policy %q cannot apply rule %q: %v", e.Policy, e.Rule, e.Err)
 }

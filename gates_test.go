@@ -257,7 +257,7 @@ func TestAnswerOfAnOpenBreaker(t *testing.T) {
 			t.Fatal(p.err)
 		}
 		text, err := io.ReadAll(p.resp.Body)
-		want := `{"error":{"type":"unavailable_error","code":"unavailable","message":"headway: policy \"p\" leaves api.test alone: its breaker is open, try in 1.5s: connection reset"},"retry_after":2}`
+		want := `{"error":{"type":"unavailable_error","code":"unavailable","message":"headway: policy \"p\" refused a request to api.test: its breaker is open, retry in 1.5s: connection reset"},"retry_after":2}`
 		if string(text) != want || err != nil {
 			t.Errorf("got %s, %v\nwant %s", text, err, want)
 		}

@@ -16,21 +16,24 @@ import (
 // mergeFor is how long refusals alike are counted before their number is logged.
 const mergeFor = 10 * time.Second
 
-// LogObserver returns an Observer that logs every event to l, or to
-// slog.Default() at the time where l is nil. Refusals, requests without a key,
-// pauses, breakers that open, a store that goes away and a row of it that cannot be
-// read are warnings; starts and
-// cancels after a wait of slow or longer, and a store that is back, are
-// slog.LevelInfo; and the rest is slog.LevelDebug. A slow of zero means 1 s. What
-// was decided without the store has away=true.
+// LogObserver returns an Observer that logs every event to l; if l is nil, to what
+// slog.Default returns at the time of the event. The levels are
 //
-// Refusals, and requests without a key, that are Alike have one line within 10 s: the
-// first is logged at once, and those after it as one line with their count and what
-// the last of them says. That line comes with the first event of any kind after the
-// 10 s; the Observer has no timer and no goroutine, so that after the last event a
-// count may stay unsaid. When more than 32 different ones come within 10 s, by host
-// or key, the further ones are merged by policy, rule and reason alone; and those that
-// are more than 32 of these by reason.
+//	slog.LevelWarn    refusals, requests without a key, pauses, breakers that open, a
+//	                  store that is down, and a row of it that cannot be read
+//	slog.LevelInfo    starts and cancels after a wait of slow or longer, and a store
+//	                  that is back
+//	slog.LevelDebug   all other events
+//
+// A slow of zero means 1 s. Decisions without the store have away=true.
+//
+// Refusals and requests without a key that are Alike are merged for 10 s: the first is
+// logged immediately, and the others as one line with their count and the fields of
+// the last of them. That line comes with the first event of any kind after the 10 s;
+// the Observer has no timer and no goroutine, so that the last count may never be
+// logged. When more than 32 kinds of them come within 10 s, by host or key, further
+// ones are merged by policy, rule and reason only; and when there are more than 32 of
+// these, by reason only.
 func LogObserver(l *slog.Logger, slow time.Duration) Observer {
 	if slow == 0 {
 		slow = time.Second

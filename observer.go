@@ -7,28 +7,28 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// An Observer is told of every decision.
+// An Observer receives every decision.
 //
 // Observe is called in the goroutine that caused the event, which waits for it to
-// return, and at the same time from others. The context is that of the request,
-// or context.Background where there is none. It may call anything of this module,
-// and send requests: no lock is held, requests that start at the same instant do
-// not wait for it, and all that a response changes for others has been done before.
-// What the request of that goroutine has taken itself it keeps meanwhile: its units,
-// its slot of MaxInFlight until the body is closed, and its place as a probe. A
-// panic in it harms that request only.
+// return, and concurrently from other goroutines. The context is that of the request,
+// or context.Background where there is none. Observe may call any function of this
+// module and send requests: no lock is held, requests that start at the same instant
+// do not wait for it, and all that a response changes for other requests has taken
+// effect. Meanwhile the request of that goroutine keeps what it has taken: its units,
+// its slot of MaxInFlight until the body is closed, and its place as a probe. A panic
+// in Observe affects that request only.
 type Observer interface {
-	// Observe is told of one event. It must return soon: the request waits.
+	// Observe receives one event. It must return soon: the request waits.
 	Observe(context.Context, Event)
 }
 
-// A TransportObserver is an Observer that is shown every Transport that it is the observer
-// of, by NewTransport. It is for what no event tells, such as how many wait now:
-// Transport.Snapshot does. It should keep no more than a weak pointer, so that a
-// Transport that is out of use can be garbage.
+// A TransportObserver is an Observer that also receives the Transports which report
+// to it. It is for what no event contains, such as the number of requests that wait
+// now; Transport.Snapshot returns that. It should keep only weak pointers, so that an
+// unused Transport can be collected.
 type TransportObserver interface {
 	Observer
-	// Watch is shown a Transport, once.
+	// Watch is called by NewTransport, once for each Transport.
 	Watch(*Transport)
 }
 
@@ -38,64 +38,63 @@ type ObserverFunc func(context.Context, Event)
 // Observe calls f.
 func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
 
-// An EventKind says what an event tells of.
+// An EventKind is the kind of decision that an event reports.
 type EventKind uint8
 
 const (
 	// EventStart: a request was granted and is about to be sent.
 	EventStart EventKind = iota + 1
-	// EventRefused: a request was told that it cannot start in time.
+	// EventRefused: a request was refused, because it cannot start in time.
 	EventRefused
-	// EventCanceled: a request gave up while it waited, as its context ended.
+	// EventCanceled: a request's context ended while it waited.
 	EventCanceled
-	// EventSpend: budget was used or given back outside the transport.
+	// EventSpend: budget was used or returned outside the Transport.
 	EventSpend
-	// EventPause: an answer asked us not to come back for a while, and that is
-	// longer than was known: by 1 s, and by 5 % of it, at least, since what was in
-	// flight together is refused within moments. The pause itself is exact.
+	// EventPause: a response requested a pause that is longer than the known one, by at
+	// least 1 s and 5 % of it. Requests that are in flight together are refused within
+	// moments, with almost the same pause; the pause in force is exact all the same.
 	EventPause
-	// EventLearned: an answer said what is left of a limit.
+	// EventLearned: a response announced what is left of a limit.
 	EventLearned
-	// EventMalformed: a header of an answer was malformed and ignored.
+	// EventMalformed: a header of a response was malformed and ignored.
 	EventMalformed
-	// EventOverflow: Config.MaxHosts are remembered and none can be forgotten; a
-	// new host or key shares its policy's overflow entry, or a server has begun to
-	// say something to those who share it.
+	// EventOverflow: Config.MaxHosts are remembered and none can be forgotten. A new
+	// host or key shares an overflow entry, or a server has announced something for the
+	// first time to the requests that share one.
 	EventOverflow
-	// EventOpenRefused: a request was told that the breaker of its host is open,
+	// EventOpenRefused: a request was refused, because the breaker of its host is open,
 	// or half-open without room for it.
 	EventOpenRefused
-	// EventOpen: the breaker of a host has opened. Those in line have been told.
+	// EventOpen: the breaker of a host has opened. The requests in line are refused.
 	EventOpen
 	// EventHalfOpen: the breaker of a host lets probes through.
 	EventHalfOpen
 	// EventClosed: the breaker of a host has closed.
 	EventClosed
-	// EventTake: a request that is about to be sent took units under one more
-	// rule than its EventStart names. It comes before that.
+	// EventTake: a request that is about to be sent took units under a rule that its
+	// EventStart does not name. It comes before the EventStart.
 	EventTake
-	// EventNoKey: a rule could not tell whose budget a request uses, or its cost;
-	// it got a *KeyError.
+	// EventNoKey: a rule's Key or Cost could not be determined, and the request failed
+	// with a *KeyError.
 	EventNoKey
-	// EventSettle: what a request has cost under a rule was corrected.
+	// EventSettle: the cost of a request under a rule was corrected.
 	EventSettle
-	// EventStoreDown: the store could not be asked; until EventStoreUp each
-	// policy's StoreDown decides. Err says why. Policy and Host are empty, and a
-	// request that came upon it tells.
+	// EventStoreDown: the store is down. Until EventStoreUp each policy's Store.Down
+	// decides. Err is the reason. Policy and Host are empty; the request that found out
+	// reports it.
 	EventStoreDown
-	// EventStoreUp: the store answers again. The next request tells.
+	// EventStoreUp: the store is back. The next request reports it.
 	EventStoreUp
-	// EventStoreRow: the store answers, but a row of it cannot be read: the budget of
-	// Rule and KeyDigest, or without a rule what it holds of pauses and announced
-	// limits. Err is a *store.RowError. The row was damaged and has begun anew; or,
-	// with Away, it was written by a newer version and stays, and Store.Down decides
-	// about the requests that need it. A row that stays is reported once until it is
-	// read again.
+	// EventStoreRow: a row of the store cannot be read: the budget of Rule and
+	// KeyDigest, or without a Rule the row of pauses and announced limits. Err is a
+	// *store.RowError. A damaged row starts afresh. With Away, the row was written by a
+	// newer version and stays, and Store.Down decides for the requests that need it. A
+	// row that stays is reported once until it can be read again.
 	EventStoreRow
-	// EventStoreClock: the store's clock has been set back, and Err says by how much.
-	// What the store holds of later than now counts from now on: a budget that was used
-	// by the clock of before is free again one period later. It is reported once a minute
-	// at most. Setting the clock forward cannot be noticed: what was used counts no more.
+	// EventStoreClock: the store's clock has been set back; Err has by how much. Units
+	// that were used later than the present time count from now on, so that their budget
+	// has room again one period later. It is reported once a minute at most. A clock that
+	// is set forward is not noticed: units that were used no longer count.
 	EventStoreClock
 )
 
@@ -112,9 +111,8 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-// Alike reports whether two events tell of the same to one who looks for the cause:
-// they differ in times, counts and attempts at most. LogObserver and package debug
-// merge refusals by it.
+// Alike reports whether two events have the same cause: they differ in times, counts
+// and attempts at most. LogObserver and package debug use it to merge refusals.
 func (e *Event) Alike(o *Event) bool {
 	return e.Kind == o.Kind && e.Reason == o.Reason && e.Rule == o.Rule && e.KeyDigest == o.KeyDigest &&
 		e.Host == o.Host && e.Policy == o.Policy && e.Status == o.Status && e.Dialect == o.Dialect && e.Away == o.Away
@@ -122,58 +120,59 @@ func (e *Event) Alike(o *Event) bool {
 
 // An Event is one decision. Which fields are set depends on its kind.
 type Event struct {
-	// Kind says what it tells of.
+	// Kind is what was decided.
 	Kind EventKind
-	// Policy and Host say whose line it was.
+	// Policy and Host name the line.
 	Policy, Host string
-	// Rule is the rule it is about, or the text of the limit. When several apply
-	// to a request it is the one with the fewest units left at a start, and the
-	// one that held it up the longest at a refusal. Empty when there is none.
+	// Rule is the name of the rule, or the text of the limit; empty without one. Of
+	// several rules, a start names the one with the fewest units left, and a refusal
+	// the one that delays the request the longest.
 	Rule string
-	// KeyDigest is the keyed digest of the key whose budget it is; empty when
-	// the rule has no key.
+	// KeyDigest is the keyed digest of the key whose budget it is; empty when the rule
+	// has no key.
 	KeyDigest string
-	// Attempt says which attempt of its call the request is: see AttemptFrom.
+	// Attempt is which attempt of its call the request is: see AttemptFrom.
 	Attempt int
-	// Cost is the units that were taken, or would have been; negative when a
-	// spend gave units back. For EventSettle it is how many more than before.
+	// Cost is the units that were taken, or would have been; negative when a spend
+	// returned units. For EventSettle it is the difference from the cost before.
 	Cost int64
-	// Remaining is the units that the rule has left after it; negative in debt.
+	// Remaining is the units that the rule has left afterwards, negative in debt. For
+	// EventLearned it is the units that the server announced as left.
 	Remaining int64
-	// Wait is the time that the request stood in line until it started, was
-	// refused or gave up.
+	// Wait is the time that the request waited in line until it started, was refused
+	// or gave up.
 	Wait time.Duration
-	// Reason says why a request was refused.
+	// Reason is why a request was refused.
 	Reason limiter.Reason
 	// RetryAfter is the time until a refused request could have started;
-	// limiter.Never when it never can. For a breaker it is the time until the
-	// host may be probed.
+	// limiter.Never when it never can. For a breaker it is the time until the host may
+	// be probed.
 	RetryAfter time.Duration
-	// AtLeast says that RetryAfter is a lower bound.
+	// AtLeast is true when RetryAfter is a lower bound.
 	AtLeast bool
-	// Status is the status of the answer that caused the event; zero for none.
+	// Status is the status of the response that caused the event; zero for none.
 	Status int
-	// Dialect names the dialect in which the answer spoke.
+	// Dialect is the dialect of that response.
 	Dialect string
-	// Pause is for how long nobody of those concerned starts, from now.
+	// Pause is the time from now in which no request that the pause concerns starts.
 	Pause time.Duration
-	// Cut says that the server asked for more than the policy's Server.MaxPause.
+	// Cut is true when the server asked for more than the policy's Server.MaxPause.
 	Cut bool
-	// Limit is the most units per window that the server announces; zero where it
-	// does not say. Remaining is what it said is left, and Reset the time until
-	// units come back; negative where it does not say.
+	// Limit is the most units per window that the server announced; zero where it
+	// announced none.
 	Limit int64
-	// Reset is the time until units come back; negative where nobody said it.
+	// Reset is the time until units are restored; negative where the server did not
+	// announce it.
 	Reset time.Duration
-	// Drift is how many units others have spent since the last answer, as far as
-	// what is left shows it.
+	// Drift is how many units others have spent since the last response, as far as the
+	// announced remainder shows it.
 	Drift int64
-	// Header is the malformed header's name.
+	// Header is the name of the malformed header.
 	Header string
-	// Away says that Config.Store was away, so that the policy's Store.Down decided:
-	// of starts, those that the store does not count.
+	// Away is true when Config.Store was down, so that the policy's Store.Down decided.
+	// The store does not count the starts that have it.
 	Away bool
-	// Err is the failure that opened the breaker, nil where none was given; or why
-	// the store could not be asked.
+	// Err is the failure that opened the breaker, nil where none was given; or why the
+	// store is down.
 	Err error
 }

@@ -2,9 +2,10 @@ package headway
 
 import "context"
 
-// MultiObserver returns an Observer that tells each of list in turn, and shows
-// Transports to those that are TransportObservers. Nil ones do not count; without any other
-// it returns nil. When one panics, those after it do not hear of that event.
+// MultiObserver returns an Observer that passes each event to every observer of the
+// list in turn, and each Transport to the TransportObservers among them. It skips nil
+// observers, and returns nil if no other is left. When one panics, those after it do
+// not receive that event.
 func MultiObserver(list ...Observer) Observer {
 	var all joined
 	for _, o := range list {

@@ -86,7 +86,7 @@ type attemptTimeout struct {
 }
 
 func (e *attemptTimeout) Error() string {
-	return fmt.Sprintf("headway: policy %q had no answer from %s within its AttemptTimeout of %v", e.policy, e.host, e.after)
+	return fmt.Sprintf("headway: policy %q received no response from %s within its AttemptTimeout of %v", e.policy, e.host, e.after)
 }
 
 // Timeout and Temporary make it a net.Error.

@@ -175,7 +175,7 @@ func (r TracedRequest) String() string {
 	}
 	switch {
 	case r.Status > 0:
-		fmt.Fprintf(&b, "; answered %d after %v", r.Status, show.Duration(r.Answered.Sub(r.Started)))
+		fmt.Fprintf(&b, "; response %d after %v", r.Status, show.Duration(r.Answered.Sub(r.Started)))
 	case r.Err != nil:
 		fmt.Fprintf(&b, "; %s", show.Text(r.Err.Error()))
 	}
@@ -191,7 +191,7 @@ func (c WaitCause) String() string {
 	var b strings.Builder
 	switch c.Kind {
 	case CausePause:
-		b.WriteString("because the server had asked for a pause")
+		b.WriteString("because the server requested a pause")
 		if c.Status > 0 {
 			fmt.Fprintf(&b, " with a %d", c.Status)
 		}
@@ -208,9 +208,9 @@ func (c WaitCause) String() string {
 			b.WriteString(" of")
 		}
 	case CauseStore:
-		b.WriteString("for the store of the budgets")
+		b.WriteString("for the store")
 	case CauseBreaker:
-		b.WriteString("for a breaker that lets few start")
+		b.WriteString("for a breaker that limits starts")
 	case CauseSlot:
 		b.WriteString("for a slot in flight")
 	case CauseRestart:

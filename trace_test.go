@@ -64,8 +64,8 @@ func TestTraceAnswersWhy(t *testing.T) {
 		r := one(s.T, tr)
 		digest := r.Causes[0].KeyDigest
 		want := fmt.Sprintf(`api.test: waited 820ms: 600ms behind 31 others of rule "tenant" for key %s, `+
-			`200ms because the server had asked for a pause with a 429 (retry-after-ms), `+
-			`20ms for its own turn under rule "tenant" for key %[1]s; answered 200 after 0s.`, digest)
+			`200ms because the server requested a pause with a 429 (retry-after-ms), `+
+			`20ms for its own turn under rule "tenant" for key %[1]s; response 200 after 0s.`, digest)
 		if got := tr.String(); got != want || digest == "" {
 			s.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -84,18 +84,18 @@ func TestTraceKinds(t *testing.T) {
 		call   headway.Call
 		want   string
 	}{
-		"at once": {want: "api.test: started at once; answered 200 after 1s."},
+		"at once": {want: "api.test: started at once; response 200 after 1s."},
 		"limit": {
 			policy: headway.Policy{Limits: []limiter.Limit{limiter.Every(5 * time.Second)}}, before: []string{"A"},
-			want: `api.test: waited 5s: 5s for its own turn under rule "spaced 1/5s"; answered 200 after 1s.`,
+			want: `api.test: waited 5s: 5s for its own turn under rule "spaced 1/5s"; response 200 after 1s.`,
 		},
 		"slot": {
 			policy: headway.Policy{MaxInFlight: 1}, before: []string{"A"},
-			want: "api.test: waited 1s: 1s for a slot in flight; answered 200 after 1s.",
+			want: "api.test: waited 1s: 1s for a slot in flight; response 200 after 1s.",
 		},
 		"behind, then a slot": {
 			policy: headway.Policy{MaxInFlight: 1}, before: []string{"A", "B"},
-			want: "api.test: waited 2s: 1s behind 1 other, 1s for a slot in flight; answered 200 after 1s.",
+			want: "api.test: waited 2s: 1s behind 1 other, 1s for a slot in flight; response 200 after 1s.",
 		},
 		"learned": {
 			answer: says(200, "", "X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 30"), before: []string{"A"},
@@ -120,7 +120,7 @@ func TestTraceKinds(t *testing.T) {
 				s.all.Wait()
 				r := one(s.T, tr)
 				if name == "learned" {
-					tt.want = `api.test: waited 30s: 30s until the server has units left, rule "learned"; answered 200 after 1s.`
+					tt.want = `api.test: waited 30s: 30s until the server has units left, rule "learned"; response 200 after 1s.`
 				}
 				if got := tr.String(); got != tt.want {
 					s.Errorf("got  %s\nwant %s", got, tt.want)
@@ -154,7 +154,7 @@ func TestTraceEnds(t *testing.T) {
 		if r := one(s.T, canceled); r.Err != context.Canceled || r.Wait != 400*time.Millisecond || !r.Started.IsZero() {
 			s.Errorf("got %+v", r)
 		}
-		if r := one(s.T, open); r.Wait != 0 || !strings.Contains(r.String(), "leaves api.test alone") {
+		if r := one(s.T, open); r.Wait != 0 || !strings.Contains(r.String(), "refused a request to api.test") {
 			s.Errorf("got %v", r)
 		}
 	})
@@ -228,9 +228,9 @@ func TestS80_C87_CausesOverASlowStore(t *testing.T) {
 			tr   *headway.Trace
 			want string
 		}{
-			{first, "api.test: waited 30ms: 30ms for the store of the budgets; answered 200 after 0s."},
-			{second, `api.test: waited 4.06s: 30ms for the store of the budgets, 4.03s for its own turn under rule "spaced 1/5s"; answered 200 after 0s.`},
-			{third, `api.test: waited 9.09s: 4.06s behind 1 other of rule "spaced 1/5s", 5.03s for its own turn under rule "spaced 1/5s"; answered 200 after 0s.`},
+			{first, "api.test: waited 30ms: 30ms for the store; response 200 after 0s."},
+			{second, `api.test: waited 4.06s: 30ms for the store, 4.03s for its own turn under rule "spaced 1/5s"; response 200 after 0s.`},
+			{third, `api.test: waited 9.09s: 4.06s behind 1 other of rule "spaced 1/5s", 5.03s for its own turn under rule "spaced 1/5s"; response 200 after 0s.`},
 		} {
 			if r := one(s.T, tt.tr); r.String() != tt.want || r.Away {
 				s.Errorf("got  %s\nwant %s, not away", r, tt.want)
@@ -248,17 +248,17 @@ func TestS80_C87_CausesOverAStoreThatGoes(t *testing.T) {
 		want [3]string     // of three that arrive at once, at 1 s
 	}{
 		"before it is asked": {headway.StoreDownLocal, time.Second, [3]string{
-			`api.test: waited 2s: 2s for the store of the budgets; decided without the store; answered 200 after 0s.`,
-			`api.test: waited 7s: 2s behind 1 other, 5s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
-			`api.test: waited 12s: 2s behind 2 others, 5s behind 1 other of rule "spaced 1/5s", 5s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
+			`api.test: waited 2s: 2s for the store; decided without the store; response 200 after 0s.`,
+			`api.test: waited 7s: 2s behind 1 other, 5s for its own turn under rule "spaced 1/5s"; decided without the store; response 200 after 0s.`,
+			`api.test: waited 12s: 2s behind 2 others, 5s behind 1 other of rule "spaced 1/5s", 5s for its own turn under rule "spaced 1/5s"; decided without the store; response 200 after 0s.`,
 		}},
 		"in line": {headway.StoreDownLocal, 2 * time.Second, [3]string{
-			`api.test: waited 6s: 6s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
-			`api.test: waited 11s: 6s behind 1 other, 5s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
-			`api.test: waited 16s: 6s behind 2 others, 5s behind 1 other of rule "spaced 1/5s", 5s for its own turn under rule "spaced 1/5s"; decided without the store; answered 200 after 0s.`,
+			`api.test: waited 6s: 6s for its own turn under rule "spaced 1/5s"; decided without the store; response 200 after 0s.`,
+			`api.test: waited 11s: 6s behind 1 other, 5s for its own turn under rule "spaced 1/5s"; decided without the store; response 200 after 0s.`,
+			`api.test: waited 16s: 6s behind 2 others, 5s behind 1 other of rule "spaced 1/5s", 5s for its own turn under rule "spaced 1/5s"; decided without the store; response 200 after 0s.`,
 		}},
 		"refused": {headway.StoreDownRefuse, time.Second, [3]string{
-			`api.test: refused after 2s: 2s for the store of the budgets; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
+			`api.test: refused after 2s: 2s for the store; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
 			`api.test: refused after 2s: 2s behind 1 other; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
 			`api.test: refused after 2s: 2s behind 2 others; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
 		}},
