@@ -14,10 +14,10 @@ import (
 
 // answer returns the response that RefuseWithResponse stands for.
 //
-// What the SDKs make of it: OpenAI's and Stripe's read error.type, error.code
-// and error.message, all strings; Stripe's retries a 429 of no code but
-// lock_timeout by itself; Discord's reads retry_after as a float64 and cuts it
-// to milliseconds. Whole seconds survive that and an integer field alike.
+// The SDKs of OpenAI and Stripe read error.type, error.code and error.message, all
+// strings; Stripe's retries only a 429 with the code lock_timeout by itself. Discord's
+// SDK reads retry_after as a float64 and cuts it to milliseconds. Whole seconds survive
+// that, and an integer field too.
 func answer(req *http.Request, refused refusalError) *http.Response {
 	kind, code, reason, retryAfter := "unavailable_error", "unavailable", "open", time.Duration(0)
 	switch e := refused.(type) {
@@ -67,9 +67,9 @@ func answer(req *http.Request, refused refusalError) *http.Response {
 	return resp
 }
 
-// retrySeconds rounds up, so that nobody comes back early. It is at least 1:
-// where the wait cannot be foretold its lower bound may be zero, and a caller
-// told 0 would come back at once, for ever.
+// retrySeconds rounds up, so that no caller retries early. It is at least 1: where
+// the wait cannot be predicted its lower bound may be zero, and with a Retry-After of
+// 0 a caller would retry immediately, for ever.
 func retrySeconds(d time.Duration) int64 {
 	s := int64(d / time.Second)
 	if d%time.Second > 0 {

@@ -14,11 +14,11 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// result returns what the end of a request means for the breaker. signal is what
-// listening has read, and body what has followed the request's.
+// result returns what the end of a request means for the breaker. signal is what was
+// read from the response, and body observes the request's body.
 func (p *policy) result(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal, body *fault.Body) breaker.Result {
 	if p.Classify == nil && err == nil && resp.StatusCode < 400 && !signal.Throttled {
-		return breaker.Result{Outcome: breaker.Success} // nearly all
+		return breaker.Result{Outcome: breaker.Success} // nearly all requests
 	}
 	if err == nil && resp.StatusCode >= 400 && p.unread(resp, signal) {
 		*signal = retryafter.Read(resp.StatusCode, resp.Header, time.Now())
@@ -30,7 +30,7 @@ func (p *policy) result(req *http.Request, resp *http.Response, err error, signa
 		r.Outcome = classify(req, resp, err, signal, body)
 	}
 	if r.Outcome == breaker.Failure {
-		if r.Err = show.Error(err); err == nil { // others get it
+		if r.Err = show.Error(err); err == nil { // a copy, for other requests
 			r.Err = statusError(resp.StatusCode)
 		}
 		r.RetryAfter = min(signal.RetryAfter, p.maxPause())
@@ -38,15 +38,14 @@ func (p *policy) result(req *http.Request, resp *http.Response, err error, signa
 	return r
 }
 
-// unread reports whether an answer has not been read for what the table of
-// Policy.Classify asks: the policy does not listen, or to no dialect that knows
-// Retry-After.
+// unread reports whether signal lacks what the table of Policy.Classify needs: the
+// policy does not read responses, or in no dialect that knows Retry-After.
 func (p *policy) unread(resp *http.Response, signal *retryafter.Signal) bool {
 	return !p.listens || !signal.HasRetryAfter && resp.Header["Retry-After"] != nil
 }
 
-// classify is the table in the documentation of Policy.Classify. req is the
-// caller's.
+// classify is the table in the documentation of Policy.Classify. req is the caller's
+// request.
 func classify(req *http.Request, resp *http.Response, err error, signal *retryafter.Signal, body *fault.Body) breaker.Outcome {
 	switch {
 	case err == nil:
@@ -59,8 +58,8 @@ func classify(req *http.Request, resp *http.Response, err error, signal *retryaf
 	return breaker.Failure
 }
 
-// statusOverloaded says that a service refuses for the load of all its callers. No
-// RFC defines it.
+// statusOverloaded is the status of a service that is overloaded by all its callers
+// together. No RFC defines it.
 const statusOverloaded = 529
 
 func classifyStatus(status int, signal *retryafter.Signal) breaker.Outcome {
@@ -75,21 +74,21 @@ func classifyStatus(status int, signal *retryafter.Signal) breaker.Outcome {
 	return breaker.Success
 }
 
-// isRefusal reports whether a request was refused on this side, by a limiter or a
-// Transport below.
+// isRefusal reports whether a limiter or a Transport below refused the request before
+// it was sent.
 func isRefusal(err error) bool {
 	return errors.Is(err, ErrThrottled) || errors.Is(err, ErrOpen) || errors.Is(err, ErrKey) ||
 		errors.As(err, new(*limiter.Refusal))
 }
 
-// A statusError is the failure of a request that was answered.
+// A statusError is the failure of a request that received a response.
 type statusError int
 
 func (e statusError) Error() string {
 	return "headway: the response was " + statusText(int(e))
 }
 
-// StatusCode returns the status of the answer.
+// StatusCode returns the status of the response.
 func (e statusError) StatusCode() int { return int(e) }
 
 // statusText returns a status with its text, if it has one: "529", "503 Service

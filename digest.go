@@ -11,8 +11,8 @@ import (
 )
 
 // A digester turns key values into text that can leave the process: 24 hex
-// digits, the first 96 bits of their HMAC-SHA256. Who does not know the secret
-// can neither read a key from its digest nor try guesses. One key has one digest
+// digits, the first 96 bits of their HMAC-SHA256. Without the secret a digest
+// reveals nothing about its key, and guesses cannot be tried. One key has one digest
 // whatever rule it is used under, so that a caller can be followed through
 // errors and events; two processes with the same secret agree on it.
 type digester struct {
@@ -44,7 +44,7 @@ func (d digester) digest(key string) string {
 
 // A keySum stands for a key wherever that is remembered, so that neither its length
 // nor its content stays in memory. It has 128 bits under seeds that are random in each
-// process: nobody can look for two keys with one sum. Zero stands for no key.
+// process, so that keys with the same sum cannot be searched for. Zero stands for no key.
 type keySum [2]uint64
 
 var sumSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}

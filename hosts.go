@@ -87,7 +87,7 @@ func parseHostPattern(pattern string) (k hostPort, wild bool, err error) {
 		return k, false, errors.New(`want a host such as "api.example.com", "*.example.com" or "*"`)
 	}
 	if i := strings.IndexAny(pattern, "/?#@ \t\r\n"); i >= 0 {
-		return k, false, fmt.Errorf("%q has no place in it; want a bare host without scheme, user, path and query", pattern[i])
+		return k, false, fmt.Errorf("%q is not allowed; want a bare host without scheme, user, path and query", pattern[i])
 	}
 	name, port, found := pattern, "", false
 	if i := strings.LastIndexByte(pattern, ':'); i > strings.LastIndexByte(pattern, ']') {
@@ -138,7 +138,7 @@ func validLabels(name string) error {
 			case c == '*':
 				return errors.New(`"*" can only stand alone or as the first part, such as "*.example.com"`)
 			default:
-				return fmt.Errorf("%q has no place in it; want letters, digits, hyphens and dots", c)
+				return fmt.Errorf("%q is not allowed; want letters, digits, hyphens and dots", c)
 			}
 		}
 	}

@@ -20,7 +20,8 @@ const mergeFor = 10 * time.Second
 // slog.Default returns at the time of the event. The levels are
 //
 //	slog.LevelWarn    refusals, requests without a key, pauses, breakers that open, a
-//	                  store that is down, and a row of it that cannot be read
+//	                  store that is down, a row of it that cannot be read, and its
+//	                  clock when it has been set back
 //	slog.LevelInfo    starts and cancels after a wait of slow or longer, and a store
 //	                  that is back
 //	slog.LevelDebug   all other events
@@ -48,7 +49,7 @@ type logger struct {
 	due atomic.Int64 // when counts are to be logged, as UnixNano; zero: there are none
 
 	mu sync.Mutex // guards following fields
-	// Entries count what their last line does not say; First is when that was.
+	// Entries count the events since their last line; First is when that was logged.
 	each, coarse, kinds merge.Ring[Event]
 }
 
@@ -70,7 +71,7 @@ func (l *logger) Observe(ctx context.Context, e Event) {
 	if due := l.due.Load(); due != 0 && time.Now().UnixNano() >= due {
 		l.flush(to)
 	}
-	if !to.Enabled(ctx, level) { // what comes after it allocates
+	if !to.Enabled(ctx, level) { // the rest allocates
 		return
 	}
 	switch e.Kind {
@@ -93,7 +94,7 @@ func (l *logger) write(ctx context.Context, to *slog.Logger, level slog.Level, e
 }
 
 // first reports whether e is the first of its kind within mergeFor, and how it is to
-// be logged. Else it is counted.
+// be logged; if it is not, it is counted.
 func (l *logger) first(e Event) (Event, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +125,7 @@ func (l *logger) first(e Event) (Event, bool) {
 	return e, true
 }
 
-// flush logs the counts that are due. The lines belong to no request.
+// flush logs the counts that are due, without the context of a request.
 func (l *logger) flush(to *slog.Logger) {
 	for _, h := range l.takeDue() {
 		ctx := context.Background()
@@ -156,7 +157,7 @@ func (l *logger) takeDue() (list []merge.Entry[Event]) {
 	return list
 }
 
-// attrs returns the fields of e that say something.
+// attrs returns the fields of e that its kind sets.
 func (e *Event) attrs() []slog.Attr {
 	list := make([]slog.Attr, 0, 16)
 	add := func(says bool, a slog.Attr) {

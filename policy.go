@@ -12,85 +12,84 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// A Policy says how the requests to a set of hosts are limited. Each host has
-// its own budgets and its own line, unless the policy is Shared. A policy needs
-// at least one host; with nothing else set it admits everything.
+// A Policy is how the requests to a set of hosts are limited. Each host has its own
+// budgets and its own line, unless the policy is Shared. A policy needs at least one
+// host; with no other field set it admits everything.
 //
-// A Policy is configuration: once handed over it must not be changed. To change
-// a Transport's policies, call SetPolicies with new ones.
+// A Policy is configuration: it must not be changed after it has been passed to a
+// Transport. To change a Transport's policies, call SetPolicies with new ones.
 type Policy struct {
-	// Name stands for the policy in errors and events, and keeps its history in
+	// Name names the policy in errors and events, and identifies its history in
 	// SetPolicies. It must be unique. Empty means the first of Hosts.
 	Name string
 	// Hosts are the patterns of the hosts that the policy is for:
 	// "api.example.com" is that host; "*.example.com" is every host below
 	// example.com, but not example.com itself; "*" is every host. A pattern may
-	// end in a port, "api.example.com:8443" or "[::1]:8080", and then means that
-	// port only (80 for http and 443 for https where a URL names none); without
-	// one it means every port. For one host the exact pattern beats the longest
-	// "*.suffix", which beats "*"; of two that differ in the port alone the one
-	// with the port wins. Hosts compare by the address that net/http dials:
-	// without case, default port or trailing dot, an international name in any
-	// form that is looked up alike, an IP address in any spelling. A pattern may
-	// stand in one policy only.
+	// end in a port, as in "api.example.com:8443" or "[::1]:8080", and then means that
+	// port only (80 for http and 443 for https where a URL has none); without one it
+	// means every port.
+	//
+	// For one host the exact pattern beats the longest "*.suffix", which beats "*"; of
+	// two patterns that differ only in the port, the one with the port wins. Hosts
+	// compare by the address that net/http dials: without case, default port or
+	// trailing dot, an international name in any form with the same look-up, an IP
+	// address in any spelling. Each pattern may appear in one policy only.
 	Hosts []string
-	// Shared makes the policy's hosts spend one budget and stand in one line, as
-	// if they were one host. Each keeps a Breaker of its own.
+	// Shared makes the policy's hosts spend one budget and wait in one line, as if
+	// they were one host. Each still has its own Breaker.
 	Shared bool
 	// Limits apply to every request. Each is a rule without a key, named by its
 	// text, such as "50/1s". A request costs each of them Call.Cost units, or 1.
 	Limits []limiter.Limit
-	// Rules apply to the requests that they match. Every rule that matches
-	// applies, and a request starts only when all of them and all Limits have
-	// room.
+	// Rules apply to the requests that they match. All rules that match a request
+	// apply, and it starts only when all of them and all Limits have room.
 	Rules []Rule
-	// MaxWait bounds the time that a request may wait in line, all reasons
-	// together: its wait budget. A request that would wait longer is refused at
-	// once. Where nobody can tell how long, for a slot under MaxInFlight or a
-	// Strict unit in flight, it waits, and is refused when MaxWait is over. A
-	// wait of exactly MaxWait fits. Zero means as long as the request's context
-	// allows; NoWait never; OneWindow the longest period of the limits that apply
-	// to it, at most 5 s. Call.MaxWait overrides it.
+	// MaxWait is the wait budget: the longest time that a request may wait in line, for
+	// all reasons together. A request that would wait longer is refused immediately; a
+	// wait of exactly MaxWait fits. Where the wait cannot be predicted, as for a slot
+	// under MaxInFlight or for a Strict unit in flight, the request waits, and is refused
+	// when MaxWait is over. Zero means as long as the request's context allows; NoWait
+	// means never; OneWindow means the longest period of the limits that apply to the
+	// request, at most 5 s. Call.MaxWait overrides it.
 	MaxWait time.Duration
-	// MaxWaiting is the most requests that may stand in one line. The one past it
-	// is refused at once, unless another key has more requests in line: then the
-	// newest of the key with the most is refused instead, with the time that it
-	// would have waited, but none that starts within a millisecond. The keys of all
-	// rules that match a request count as one, and so do requests without a key.
-	// Zero means 10,000.
+	// MaxWaiting is the most requests that may wait in one line. One more is refused
+	// immediately, unless another key has more requests in line: then the newest
+	// request of the key with the most is refused instead, with the time that it would
+	// have waited. A request that starts within a millisecond is never refused in this
+	// way. The keys of all rules that match a request count as one key, and all requests
+	// without a key as one. It must not be negative; zero means 10,000.
 	MaxWaiting int
-	// MaxInFlight is the most requests that may be in flight at one time. A
-	// request is in flight from its start until its response body is read to
-	// its end or closed, its context ends, or the body is garbage. Who will hold
-	// the slots at a later time nobody knows, so that under a cap every wait that
-	// is told is a lower bound (AtLeast). Zero means no cap.
+	// MaxInFlight is the most requests that may be in flight at one time. A request is
+	// in flight from its start until its response body is read to its end, is closed or
+	// is garbage, or its context ends. Slot availability cannot be predicted, so under
+	// MaxInFlight every reported wait is a lower bound (AtLeast). It must not be
+	// negative; zero means no cap.
 	MaxInFlight int
-	// AttemptTimeout is the longest that a request may be without an answer:
-	// from its start to its response's headers. Neither the time in line counts
-	// nor that of the body, which may take as long as it takes. A request that
-	// is cut gets a net.Error whose Timeout is true, and is a failure to the
-	// breaker. The base transport is handed a copy of the request with a context
-	// of its own, which it must heed. Zero means none.
+	// AttemptTimeout is the longest time from a request's start to the headers of its
+	// response. It includes neither the time in line nor the time for the body. A
+	// request that exceeds it fails with a net.Error whose Timeout is true, which the
+	// breaker counts as a failure. The base transport gets a copy of the request with a
+	// context of its own, and must observe that. It must not be negative; zero means no
+	// timeout.
 	AttemptTimeout time.Duration
-	// Breaker gives every host a circuit breaker, whatever the keys of its
-	// requests; the hosts of a Shared policy have one each too. While it is open
-	// every request is refused at once with an *OpenError, those in line
-	// included. When its time is up the first to come, or in line, are sent as
-	// probes; the others are refused at once. After it has closed, as many
-	// requests as Probes may be without an answer, and twice as many with each
-	// success until that no longer binds; the others wait in line, though for no
-	// longer than Lease after the last start. Nil means none.
+	// Breaker gives every host a circuit breaker, which ignores the keys of requests;
+	// the hosts of a Shared policy have one each too. While it is open, all requests,
+	// those in line included, are refused immediately with an *OpenError. When its time
+	// is up, the first requests that arrive, or that are in line, are sent as probes,
+	// and the others are refused immediately. After it closes, the number of requests
+	// that may be waiting for a response is limited: to Probes at first, and to twice as
+	// many with each success, until the limit no longer matters. Other requests wait in
+	// line, but no longer than ProbeTimeout after the last start. Nil means no breaker.
 	Breaker *breaker.Config
-	// Classify says what the end of a request means for the breaker. The response
-	// is nil where there is an error. It runs without locks, in many goroutines
-	// at once; it must not change the response or read its body. Nil is this
-	// table:
+	// Classify decides what the end of a request means for the breaker. The response
+	// is nil if there is an error. Classify is called without locks, and concurrently;
+	// it must not change the response or read its body. Nil means this table:
 	//
 	//	status 1xx to 4xx                        success, but:
 	//	408                                      failure
 	//	429, 529                                 ignored: the service throttles
 	//	503 with a Retry-After that can be read  ignored: the service throttles
-	//	any other throttling answer              ignored; see retryafter.Signal.Throttled
+	//	any other throttling response            ignored; see retryafter.Signal.Throttled
 	//	501, 505                                 success: the service is up
 	//	other status from 500 on                 failure
 	//	AttemptTimeout                           failure
@@ -109,25 +108,27 @@ type Policy struct {
 	//	a panic, runtime.Goexit                  ignored
 	//	an error while the body is read          ignored: report it by Transport.Breaker
 	//
-	// The error of a body looks like any other. So where there is a Breaker the base
-	// transport is handed a shallow copy of a request with a body that can fail: one
-	// that is neither in memory nor can seek. What a file returns is known by its
-	// type, and what net/http says of a request that cannot be sent by its text.
+	// The error of a request's body cannot be told from other errors. So where there is
+	// a Breaker, a request whose body can fail is passed to the base transport as a
+	// shallow copy; a body can fail if it is neither in memory nor can seek. Errors of
+	// files are recognized by their type, and those of net/http for a request that
+	// cannot be sent by their text.
 	//
-	// Which other responses throttle is read by Server.Dialects; where these are None,
-	// from status and headers alone, in every dialect. A failure with a Retry-After
-	// keeps an opened breaker open until then, for Server.MaxPause at most.
+	// Server.Dialects determine which other responses throttle. With retryafter.None
+	// among them, status and headers alone decide, read in every dialect. A failure with
+	// a Retry-After keeps the breaker that it opens open until then, for at most
+	// Server.MaxPause.
 	Classify func(*http.Request, *http.Response, error) breaker.Outcome
-	// Server says how far what the server says about its limits is obeyed.
+	// Server is how far the pauses and limits that the server announces are obeyed.
 	Server Server
 	// Refusal is what a refused request gets: an error or a local response.
 	// Zero is RefuseWithError.
 	Refusal RefusalMode
-	// Store says how the policy uses Config.Store. Without one it has no effect.
+	// Store is how the policy uses Config.Store. Without one it has no effect.
 	Store StorePolicy
 }
 
-// A Server is how far a Policy obeys what the server says about its limits, in
+// A Server is how far a Policy obeys the pauses and limits that a server announces, in
 // the status, the headers and the beginning of the body of its responses. The zero
 // Server reads all dialects, obeys every pause, up to 24 h, and every announced
 // limit.
@@ -174,18 +175,19 @@ type StorePolicy struct {
 	Share float64
 }
 
-// A Rule is a limit with what it applies to and whose budget it is.
+// A Rule is a limit, the requests that it applies to, and the keys that divide it into
+// budgets.
 type Rule struct {
-	// Name stands for the rule in errors, events, Quota and Settle. It must be
-	// given, and be unique among the policy's rules and the texts of its Limits.
+	// Name names the rule in errors, events, Quota and Settle. It is required, and must
+	// be unique among the policy's rules and the texts of its Limits.
 	Name string
 	// Limit is how many units of cost each key may use.
 	Limit limiter.Limit
 	// Announced is the label under which the server announces this limit, such as
 	// "requests" or "core": retryafter.LimitSignal.Name, compared without case. A limit
-	// with this label belongs to this rule, and no other labelled limit does. Two
-	// rules of a policy may have one label if their Methods, Path or Key differ. Empty
-	// means that Name, or else the limit's period, says which rule it belongs to; see
+	// with this label belongs to this rule, and no other labelled limit does. Two rules
+	// of a policy may have the same label only if their Methods, Path or Key differ.
+	// Empty means that the limit is matched by Name, or else by its period; see
 	// LearnMode.
 	Announced string
 	// Methods are the request methods that the rule applies to, compared
@@ -195,31 +197,29 @@ type Rule struct {
 	// http.ServeMux takes, without method and host: "/search" is that path,
 	// "/repos/" everything below it but not "/repos", "/repos/{owner}/{name}"
 	// one segment each, "/files/{path...}" the rest, and "/{$}" the root alone.
-	// Names of wildcards mean nothing. Segments compare unescaped, so that a %2F
-	// does not split one. Unlike http.ServeMux it compares the path as it is
-	// sent, without cleaning it or following redirects, and rules may overlap.
-	// Empty means every path.
+	// The names of wildcards have no meaning. Segments compare unescaped, so that a
+	// %2F does not split one. Unlike http.ServeMux it compares the path as it is sent,
+	// without cleaning it or following redirects, and rules may overlap. Empty means
+	// every path.
 	Path string
-	// FirstAttemptOnly makes the rule apply to the first attempt of a call alone:
-	// a call that is retried three times uses one unit of it. Which attempt a
-	// request is, AttemptFrom tells. False means every attempt.
+	// FirstAttemptOnly makes the rule apply only to the first attempt of a call: a
+	// call that is retried three times uses one unit of it. AttemptFrom returns which
+	// attempt a request is. False means every attempt.
 	FirstAttemptOnly bool
-	// Key says whose budget a request uses: requests of one key share one, and
-	// keys do not touch each other. Nil means that all requests to the host
-	// share one. ByHeader and FromCallKey make the common ones. An error, or an
-	// empty key, fails the request with a *KeyError before anything is sent or
-	// spent. Key runs without locks, in many goroutines at once; it must not
-	// change the request or read its body.
+	// Key returns the key of a request. Requests with the same key share a budget, and
+	// different keys have separate budgets. Nil means one budget for all requests to the
+	// host. ByHeader and FromCallKey are the common keys. An error, or an empty key,
+	// fails the request with a *KeyError before anything is sent or spent. Key is called
+	// without locks, and concurrently; it must not change the request or read its body.
 	Key func(*http.Request) (string, error)
-	// Cost says how many units a request takes. Nil means 1; FromCallCost takes
-	// it from the Call. A cost of 0 takes nothing and waits only for pauses and a
-	// slot. A
-	// negative cost is an error. Cost runs as Key does.
+	// Cost returns how many units a request takes. Nil means 1; FromCallCost takes the
+	// cost from the Call. A request of cost 0 takes nothing, and waits only for pauses
+	// and a slot. A negative cost is an error. Cost is called as Key is.
 	Cost func(*http.Request) (int64, error)
-	// Settle reads the true cost of a request from its response's headers. What
-	// was taken too much comes back at once, and what was too little is a debt.
-	// False leaves the cost as it was. Nil means that the cost was true. Settle
-	// runs as Key does; it must not change the response or read its body.
+	// Settle reads the true cost of a request from its response's headers. Excess units
+	// are returned immediately, and missing units become a debt. False keeps the cost as
+	// it is. Nil means that the cost was true. Settle is called as Key is; it must not
+	// change the response or read its body.
 	Settle func(*http.Response) (int64, bool)
 }
 
@@ -301,13 +301,13 @@ const (
 
 // Values with a meaning of their own: of MaxWait, and of ByHeader.
 const (
-	// NoWait refuses a request that cannot start at once.
+	// NoWait refuses a request that cannot start immediately.
 	NoWait time.Duration = math.MinInt64 + iota
 	// OneWindow waits for at most the longest period of the limits that apply
 	// to the request, and for 5 s at most; for 5 s where none applies.
 	OneWindow
 	// WaitForever waits as long as the request's context allows. It is for
-	// Call.MaxWait, to override that of the policy, where zero means the same.
+	// Call.MaxWait, where zero means the policy's; Policy.MaxWait can be zero instead.
 	WaitForever
 	// OrHost is a fallback of ByHeader that no header can hold: requests without the
 	// header share one budget per host, beside those of the keys. The hosts of a
@@ -356,7 +356,7 @@ func (p *Policy) name() string {
 //
 // An http.Client drops the headers Authorization and Cookie, among others, when it
 // follows a redirect to another host. A rule for several hosts whose key is one of
-// these needs OrHost, or redirects between them fail.
+// these headers needs a fallback, or redirects between the hosts fail.
 func ByHeader(name string, fallback ...string) func(*http.Request) (string, error) {
 	h := headerKey{name: http.CanonicalHeaderKey(name)}
 	if len(fallback) > 0 {
@@ -394,7 +394,7 @@ func (h headerKey) function() func(*http.Request) (string, error) {
 
 var errNoCallKey = errors.New("the request's context has no Call with a Key; give it one by WithCall")
 
-// FromCallKey is a Rule.Key that takes Call.Key from the request's context, which
+// FromCallKey is a Rule.Key that returns Call.Key from the request's context, which
 // redirects keep. A request without one fails with a *KeyError.
 func FromCallKey(req *http.Request) (string, error) {
 	if key := CallFrom(req.Context()).Key; key != "" {
@@ -403,8 +403,8 @@ func FromCallKey(req *http.Request) (string, error) {
 	return "", errNoCallKey
 }
 
-// FromCallCost is a Rule.Cost that takes Call.Cost from the request's context,
-// or 1 where there is none.
+// FromCallCost is a Rule.Cost that returns Call.Cost from the request's context, or 1
+// without one.
 func FromCallCost(req *http.Request) (int64, error) {
 	if cost := CallFrom(req.Context()).Cost; cost != 0 {
 		return cost, nil

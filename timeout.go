@@ -9,8 +9,8 @@ import (
 	"github.com/headway-go/headway/internal/fault"
 )
 
-// send hands the request to the base transport. Where there is a breaker to tell,
-// body follows the body of the request; see fault.Watch for which.
+// send hands the request to the base transport. Where there is a breaker to report
+// to, body observes the request's body; see fault.Watch.
 func (t *Transport) send(req *http.Request, g *gate, body **fault.Body) (*http.Response, error) {
 	if g == nil || req.Body == nil {
 		return oneOf(t.base.RoundTrip(req))
@@ -32,9 +32,9 @@ func (v *visit) send(ctx context.Context) (*http.Response, error) {
 	return v.attempt(ctx)
 }
 
-// attempt is send under AttemptTimeout: with a copy of the request, whose
-// context ends when there is no answer in time, and otherwise with the body of
-// the response, for which cancel stays.
+// attempt is send under AttemptTimeout, with a copy of the request. The context of the
+// copy ends when no response arrives in time; otherwise it ends with the response's
+// body, for which v.cancel stays.
 func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
 	late := &attemptTimeout{policy: v.policy.name, host: v.name, after: v.policy.AttemptTimeout}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -46,7 +46,7 @@ func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
 	req := v.req.WithContext(ctx)
 	resp, err := v.t.send(req, v.gate, &v.body)
 	if !timer.Stop() {
-		cancel(late) // its function may not have come so far
+		cancel(late) // the timer's function may not have done it yet
 	}
 	if context.Cause(ctx) == error(late) {
 		if resp != nil && resp.Body != nil {
@@ -60,8 +60,7 @@ func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
 	return resp, err
 }
 
-// release returns what is to be done once the request is no longer in flight, or
-// nil where it is nothing.
+// release returns what to do when the request is no longer in flight; nil for nothing.
 func (v *visit) release() func() {
 	slot, cancel := v.grant.Slot, v.cancel
 	v.grant.Slot, v.cancel = false, nil
@@ -78,8 +77,8 @@ func (v *visit) release() func() {
 	}
 }
 
-// An attemptTimeout says that a request had no answer within AttemptTimeout. It
-// is a net.Error.
+// An attemptTimeout is the error of a request without a response within AttemptTimeout.
+// It is a net.Error.
 type attemptTimeout struct {
 	policy, host string
 	after        time.Duration

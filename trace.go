@@ -14,11 +14,10 @@ import (
 	"github.com/headway-go/headway/internal/show"
 )
 
-// A Trace is the record of what became of the requests of one context, in the
-// manner of net/http/httptrace: put it into a context with WithTrace, and read it
-// once the requests are back. A redirect and a retry are requests of their own.
-// The zero Trace is empty. Goroutines may share it; it must not be copied after
-// its first use.
+// A Trace records what happens to the requests of one context, in the manner of
+// net/http/httptrace: put it into a context with WithTrace, and read it when the
+// requests have ended. A redirect and a retry are separate requests. The zero Trace is
+// empty. Goroutines may share it; it must not be copied after its first use.
 type Trace struct {
 	mu       sync.Mutex // guards following fields
 	requests []TracedRequest
@@ -26,68 +25,68 @@ type Trace struct {
 
 // A TracedRequest is the record of one request.
 type TracedRequest struct {
-	// Policy and Host say whose line it was.
+	// Policy and Host name the line.
 	Policy, Host string
 	// Attempt is which attempt of its call it was; see AttemptFrom.
 	Attempt int
-	// Arrived is when it came to the Transport, Started when it was handed to the
-	// base transport, and Answered when the headers of its answer, or the error,
-	// came. What has not happened is the zero time.
+	// Arrived is when the Transport received the request, Started when the base
+	// transport did, and Answered when the base transport returned the headers of the
+	// response or an error. The zero time means that it did not happen.
 	Arrived, Started, Answered time.Time
-	// Place is how many stood in its line before it when it arrived.
+	// Place is the number of requests ahead of it in line when it arrived.
 	Place int
 	// Wait is the time from its arrival to its start or its refusal.
 	Wait time.Duration
-	// Causes are what held it up, in order of their beginning; their times add up
-	// to Wait exactly.
+	// Causes are what delayed it, in the order in which they began; their times add
+	// up to Wait exactly.
 	Causes []WaitCause
-	// Away says that Config.Store was away, so that the policy's Store.Down decided.
+	// Away is true when Config.Store was down, so that the policy's Store.Down decided.
 	Away bool
-	// Status is the status of its answer, zero for none.
+	// Status is the status of its response; zero for none.
 	Status int
-	// Err is its error, as its caller got it. String and MarshalJSON show it without
-	// the queries and the user information of URLs.
+	// Err is the error that its caller got. String and MarshalJSON show it without the
+	// queries and the user information of URLs.
 	Err error
 }
 
 // A WaitCause is one reason for which a request waited.
 type WaitCause struct {
-	// Kind says which reason.
+	// Kind is the reason.
 	Kind CauseKind
-	// For is how long it was the one that counted.
+	// For is the time for which it was the reason.
 	For time.Duration
-	// Rule and KeyDigest say whose budget it was, where it was one.
+	// Rule and KeyDigest name the budget; empty where the reason was none.
 	Rule, KeyDigest string
-	// Ahead is how many with the same needs stood before it on arrival
-	// (CauseBehind).
+	// Ahead is the number of requests with the same needs that were ahead of it in line
+	// when it arrived (CauseBehind).
 	Ahead int
-	// Status is that of the answer that asked for the pause (CausePause).
+	// Status is the status of the response that requested the pause (CausePause).
 	Status int
-	// Dialect is the one in which that answer spoke.
+	// Dialect is the dialect of that response.
 	Dialect string
 }
 
-// A CauseKind says why a request waited. Of several reasons at one time the first
-// of this list counts.
+// A CauseKind is why a request waited. Of several reasons at one time the first of
+// this list counts.
 type CauseKind uint8
 
 const (
-	// CausePause: the server had asked to be left alone.
+	// CausePause: the server requested a pause.
 	CausePause CauseKind = iota + 1
-	// CauseBehind: others with the same needs had come before.
+	// CauseBehind: requests with the same needs were ahead of it.
 	CauseBehind
-	// CauseStore: Config.Store had not answered it for the first time. Later
-	// questions are part of what they ask about.
+	// CauseStore: Config.Store had not responded for the first time. Later round trips
+	// count for what they ask about.
 	CauseStore
-	// CauseBreaker: a breaker let only so many start.
+	// CauseBreaker: a breaker limited the number of starts.
 	CauseBreaker
 	// CauseSlot: no slot of MaxInFlight was free.
 	CauseSlot
-	// CauseRestart: after a pause those who waited start one by one.
+	// CauseRestart: after a pause the requests start one by one.
 	CauseRestart
-	// CauseLearned: the server had announced that no more was left.
+	// CauseLearned: the server had announced that no units were left.
 	CauseLearned
-	// CauseLimit: its own turn under a rule or limit.
+	// CauseLimit: its rule or limit had no room.
 	CauseLimit
 )
 
@@ -143,8 +142,8 @@ func (t *Trace) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// String says in one sentence what held the request up and what became of it,
-// with times rounded to what a reader cares for.
+// String describes in one sentence what delayed the request and how it ended, with
+// rounded times.
 func (r TracedRequest) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", r.Host)
@@ -186,7 +185,7 @@ func (r TracedRequest) String() string {
 // isEnd reports whether err is the end of a context.
 func isEnd(err error) bool { return err == context.Canceled || err == context.DeadlineExceeded }
 
-// String says what the cause was, after a time: "behind 3 others of rule …".
+// String describes the cause, as in "behind 3 others of rule …", which follows a time.
 func (c WaitCause) String() string {
 	var b strings.Builder
 	switch c.Kind {
@@ -232,8 +231,8 @@ func (c WaitCause) String() string {
 	return b.String()
 }
 
-// MarshalJSON returns the record as an object: times in RFC 3339, what has not
-// happened left out, and durations in seconds.
+// MarshalJSON returns the record as an object, with times in RFC 3339 and durations in
+// seconds. It omits what did not happen.
 func (r TracedRequest) MarshalJSON() ([]byte, error) {
 	type cause struct {
 		Kind      string  `json:"kind"`

@@ -11,8 +11,8 @@ import (
 	"github.com/headway-go/headway/internal/match"
 )
 
-// validatePolicies returns every mistake in the policies, joined. Each names the
-// policy, the field, its value, and what would be right.
+// validatePolicies returns all mistakes in the policies, joined. Each names the policy,
+// the field, its value, and what would be right.
 func validatePolicies(policies []Policy) error {
 	var v validator
 	names := map[string]int{} // to the policy that has the name
@@ -35,7 +35,7 @@ func validatePolicies(policies []Policy) error {
 				v.add("Hosts[%d] = %q: %w", j, pattern, err)
 				continue
 			}
-			// The same pattern twice in one policy says the same thing twice.
+			// The same pattern twice in one policy is redundant, and no mistake.
 			if other, taken := hosts.patterns(wild)[k]; taken && other != i {
 				v.add("Hosts[%d] = %q: want it in one policy only, Policies[%d] has it too", j, pattern, other)
 			}
@@ -43,7 +43,7 @@ func validatePolicies(policies []Policy) error {
 		}
 
 		if p.MaxWait < 0 && p.MaxWait != NoWait && p.MaxWait != OneWindow && p.MaxWait != WaitForever {
-			v.add("MaxWait = %v: want a positive duration, zero for no bound, NoWait or OneWindow", p.MaxWait)
+			v.add("MaxWait = %v: want a positive duration, NoWait, OneWindow, or zero for no bound", p.MaxWait)
 		}
 		if p.MaxWaiting < 0 {
 			v.add("MaxWaiting = %d: want a positive number, or zero for 10,000", p.MaxWaiting)
@@ -61,7 +61,7 @@ func validatePolicies(policies []Policy) error {
 			v.add("Refusal = %d: want RefuseWithError or RefuseWithResponse", p.Refusal)
 		}
 		if p.Server.MaxPause < 0 {
-			v.add("Server.MaxPause = %v: want a positive time, or zero for 24 h", p.Server.MaxPause)
+			v.add("Server.MaxPause = %v: want a positive duration, or zero for 24 h", p.Server.MaxPause)
 		}
 		if p.Server.Learn > LearnOff {
 			v.add("Server.Learn = %d: want LearnLower, LearnPace or LearnOff", p.Server.Learn)
@@ -70,7 +70,7 @@ func validatePolicies(policies []Policy) error {
 			v.add("Store.Down = %d: want StoreDownLocal, StoreDownRefuse or StoreDownAdmit", p.Store.Down)
 		}
 		if p.Store.Batch < 0 {
-			v.add("Store.Batch = %d: want the number of starts per round trip, or zero for one", p.Store.Batch)
+			v.add("Store.Batch = %d: want a positive number, or zero for one start per round trip", p.Store.Batch)
 		}
 		if !(p.Store.Share >= 0 && p.Store.Share <= 1) {
 			v.add("Store.Share = %v: want more than 0 and at most 1, or zero for 1/4", p.Store.Share)
@@ -86,7 +86,7 @@ func validatePolicies(policies []Policy) error {
 }
 
 type validator struct {
-	at   string // what is looked at
+	at   string // the policy that is checked
 	errs []error
 }
 
@@ -100,7 +100,7 @@ func (v *validator) rules(p *Policy) {
 		field := fmt.Sprintf("Limits[%d]", i)
 		v.each(field, l.Validate())
 		if other, taken := names[l.String()]; taken {
-			v.add("%s = %q: want it once, it equals %s", field, l, other)
+			v.add("%s = %q: want each limit once, %s is the same", field, l, other)
 		}
 		names[l.String()] = field
 	}
@@ -142,7 +142,7 @@ func (v *validator) announced(field string, others []Rule, r *Rule) {
 	}
 }
 
-// each adds what a Validate found, one error each.
+// each adds the errors of a Validate one by one.
 func (v *validator) each(field string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
@@ -153,8 +153,8 @@ func (v *validator) each(field string, err error) {
 	}
 }
 
-// rightMethod returns what should stand in the place of a method that no request
-// can have, or that only a slip of the pen can mean; "" when it is right.
+// rightMethod returns what to write instead of a method that no request can have or
+// that is a probable typo; "" if the method is right.
 func rightMethod(m string) string {
 	for _, c := range []byte(m) {
 		switch {

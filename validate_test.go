@@ -88,7 +88,7 @@ func TestValidatePoliciesNamesTheMistake(t *testing.T) {
 		{"negative N", one(func(p *Policy) { p.Limits = []limiter.Limit{perSecond, limiter.PerSecond(-1)} }), `Limits[1]: limiter: N`},
 		{"zero period", one(func(p *Policy) { p.Limits = []limiter.Limit{{N: 1}} }), `Limits[0]: limiter: Per`},
 		{"one limit twice", one(func(p *Policy) { p.Limits = []limiter.Limit{perSecond, limiter.PerSecond(5)} }),
-			`Limits[1] = "5/1s": want it once, it equals Limits[0]`},
+			`Limits[1] = "5/1s": want each limit once, Limits[0] is the same`},
 
 		{"no rule name", rule(func(r *Rule) { r.Name = "" }), `Rules[0].Name is empty: want`},
 		{"two rules of one name", one(func(p *Policy) {
@@ -132,11 +132,11 @@ func TestValidatePoliciesNamesTheMistake(t *testing.T) {
 func TestValidateHostForms(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"":            "want a host such as",
-		"http://x":    "'/' has no place in it; want a bare host",
-		"x.com/path":  "'/' has no place in it; want a bare host",
-		"user@x.com":  "'@' has no place in it; want a bare host",
-		"x.com?q":     "'?' has no place in it; want a bare host",
-		"a b":         "' ' has no place in it; want a bare host",
+		"http://x":    "'/' is not allowed; want a bare host",
+		"x.com/path":  "'/' is not allowed; want a bare host",
+		"user@x.com":  "'@' is not allowed; want a bare host",
+		"x.com?q":     "'?' is not allowed; want a bare host",
+		"a b":         "' ' is not allowed; want a bare host",
 		"*.":          "a part between dots is empty",
 		".":           "a part between dots is empty",
 		".x.com":      "a part between dots is empty",
@@ -161,10 +161,10 @@ func TestValidateHostForms(t *testing.T) {
 		"[x]":         "want an IPv6 address between the brackets",
 		"[::1]x":      "want an IPv6 address between the brackets",
 		"*.[::1]":     "want an IPv6 address in brackets",
-		"a,b":         "',' has no place in it; want letters",
-		"*.[x]":       "'[' has no place in it; want letters",
-		"a%41":        "'%' has no place in it; want letters",
-		"x.com\x00":   `'\x00' has no place in it; want letters`,
+		"a,b":         "',' is not allowed; want letters",
+		"*.[x]":       "'[' is not allowed; want letters",
+		"a%41":        "'%' is not allowed; want letters",
+		"x.com\x00":   `'\x00' is not allowed; want letters`,
 	} {
 		err := validatePolicies([]Policy{{Name: "p", Hosts: []string{pattern}}})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "Hosts[0] = ") {
