@@ -258,9 +258,9 @@ func TestS80_C87_CausesOverAStoreThatGoes(t *testing.T) {
 			`api.test: waited 16s: 6s behind 2 others, 5s behind 1 other of rule "spaced 1/5s", 5s for its own turn under rule "spaced 1/5s"; decided without the store; response 200 after 0s.`,
 		}},
 		"refused": {headway.StoreDownRefuse, time.Second, [3]string{
-			`api.test: refused after 2s: 2s for the store; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
-			`api.test: refused after 2s: 2s behind 1 other; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
-			`api.test: refused after 2s: 2s behind 2 others; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is away, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
+			`api.test: refused after 2s: 2s for the store; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is down, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
+			`api.test: refused after 2s: 2s behind 1 other; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is down, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
+			`api.test: refused after 2s: 2s behind 2 others; decided without the store; headway: policy "*" throttled a request to api.test: the store of the budgets is down, could start in 100ms at the earliest (without the store: the store did not answer in time).`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -103,11 +103,11 @@ func (b *Breaker) Cause() error {
 
 // Take reports whether a call may be made now, and returns a ticket for it. A
 // closed breaker permits every call, at the cost of one atomic read. An open
-// breaker whose time is up becomes half-open. A half-open breaker permits a call
-// as a probe while fewer than Probes are in flight.
+// breaker whose time is up becomes half-open. A half-open breaker permits a call as
+// a probe while fewer than Probes are in flight.
 //
 // Pass the ticket to Record when the call has ended, or to Return if it was not
-// made. The change to half-open is reported by the Record of the probe.
+// made. A change to half-open is reported by the next Record.
 func (b *Breaker) Take(now time.Time) (Ticket, bool) {
 	if w := b.word.Load(); w&stateBits == uint64(Closed) {
 		return Ticket{gen: w >> genShift}, true

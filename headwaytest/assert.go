@@ -10,10 +10,10 @@ import (
 	"github.com/headway-go/headway"
 )
 
-// AtMost fails the test if any half-open period of per holds more than n starts.
-// With patterns, only starts that match one of them count. In a bubble this is
-// exact; on a real clock a start is recorded a little after it was granted, so
-// that two can seem closer than they are: leave per a few milliseconds less.
+// AtMost fails the test if any half-open period of per contains more than n starts.
+// With patterns, only starts that match at least one of them count. In a bubble
+// this is exact. On a real clock a start is recorded slightly after it was granted,
+// so that two may seem closer than they were: make per a few milliseconds shorter.
 func (r *Recorder) AtMost(t testing.TB, n int, per time.Duration, patterns ...Start) {
 	t.Helper()
 	if n < 0 || per <= 0 {
@@ -41,8 +41,8 @@ func (r *Recorder) AtMost(t testing.TB, n int, per time.Duration, patterns ...St
 	}
 }
 
-// StartedAt fails the test unless there were exactly as many starts as times,
-// and each was at its time since the Recorder was made.
+// StartedAt fails the test unless there were exactly as many starts as times, each
+// at its time since the Recorder was created.
 func (r *Recorder) StartedAt(t testing.TB, times ...time.Duration) {
 	t.Helper()
 	want := make([]Start, len(times))
@@ -52,9 +52,9 @@ func (r *Recorder) StartedAt(t testing.TB, times ...time.Duration) {
 	r.Started(t, want...)
 }
 
-// Started fails the test unless there were exactly these starts, in this order.
-// Their times must be equal, zero too; any other field that is zero matches
-// anything.
+// Started fails the test unless there were exactly these starts, in this order. At
+// must be equal, even if it is zero; any other field that is zero matches
+// everything.
 func (r *Recorder) Started(t testing.TB, want ...Start) {
 	t.Helper()
 	starts := r.Starts()
@@ -72,9 +72,9 @@ func (r *Recorder) Started(t testing.TB, want ...Start) {
 	t.Errorf("headwaytest: got %d starts:\n%swant %d:\n%s", len(all), timeline(all), len(wanted), timeline(wanted))
 }
 
-// Before fails the test unless a start that matches first came before every one
-// that matches second, and there was at least one of each. The order counts
-// within one instant too.
+// Before fails the test unless a start that matches first came before every start
+// that matches second, and there was at least one of each. Order counts within one
+// instant, too.
 func (r *Recorder) Before(t testing.TB, first, second Start) {
 	t.Helper()
 	starts := r.Starts()
@@ -98,9 +98,9 @@ func (r *Recorder) Before(t testing.TB, first, second Start) {
 	t.Errorf("headwaytest: %s:\n%s", what, timeline(all))
 }
 
-// AssertIdle fails the test unless nothing is left in any line of the Transport, and
-// every slot of MaxInFlight has come back: one that has not belongs to a
-// response whose body was neither read to its end nor closed.
+// AssertIdle fails the test if a request of the Transport is in line or in flight.
+// A request counts as in flight until the body of its response has been read to the
+// end or closed.
 func AssertIdle(t testing.TB, transport *headway.Transport) {
 	t.Helper()
 	for _, h := range transport.Snapshot() {

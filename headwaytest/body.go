@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// A Body is the body of a request or response, and tells what became of it. The
-// zero Body is empty. Set its fields before its use; then any number of
-// goroutines may ask, and Close ends a Read that waits.
+// A Body is the body of a request or a response, and reports how it was used. The
+// zero Body is empty. Set its fields before the first use; after that it is safe
+// for concurrent use, and Close ends a Read that waits.
 type Body struct {
-	// Text is what there is to read.
+	// Text is the content.
 	Text string
-	// Delay is how long the first Read waits; zero is not at all.
+	// Delay is how long the first Read waits.
 	Delay time.Duration
-	// Err is what Read returns at the end of Text. Nil means io.EOF; with
-	// another error the body breaks off there.
+	// Err is what Read returns at the end of Text. Nil means io.EOF; any other
+	// error breaks the body off there.
 	Err error
 
 	mu      sync.Mutex // guards following fields

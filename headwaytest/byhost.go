@@ -5,13 +5,13 @@ import (
 	"net/http"
 )
 
-// ByHost is an http.RoundTripper that hands each request to that of its host: a
-// Vendor for each, say. The names are in lower case, and have a port only where
-// it is not the scheme's own. A host that is not there cannot be found, as in
-// DNS. It must not be changed while in use.
+// ByHost is an http.RoundTripper that passes each request to the RoundTripper of
+// its host, such as one Vendor for each. The keys are host names in lower case,
+// with a port only if it is not the default port of the scheme. A missing host
+// fails like one that DNS does not know. The map must not change while in use.
 type ByHost map[string]http.RoundTripper
 
-// RoundTrip sends the request to its host.
+// RoundTrip passes the request to the RoundTripper of its host.
 func (h ByHost) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := ""
 	if req.URL != nil {
@@ -26,7 +26,7 @@ func (h ByHost) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-// CloseIdleConnections closes those of every host that can.
+// CloseIdleConnections closes the idle connections of every host.
 func (h ByHost) CloseIdleConnections() {
 	for _, base := range h {
 		closeIdle(base)

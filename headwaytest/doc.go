@@ -1,18 +1,18 @@
-// Package headwaytest is for tests of programs that live under limits: of the
-// policies that they give to Headway, and of their own retries and imports. The
-// tests need no network and, in a bubble of testing/synctest, no time: an hour
-// of waiting passes at once, and every instant is exact.
+// Package headwaytest tests programs that live under limits: the policies that they
+// give to Headway, and their own retries and imports. The tests need no network and,
+// in a testing/synctest bubble, no time: an hour of waiting passes at once, and every
+// instant is exact.
 //
-// A [Vendor] plays the service: it enforces limits by its own clock, takes its
-// time, and fails as a script says. A [Recorder] remembers when requests
-// started, and its assertions say what must be true of that. A [Body] tells
-// whether it was read and closed, and [AssertIdle] whether anybody is left in line.
+// A [Vendor] plays the service: it enforces limits by its own clock, takes time to
+// respond, and fails as scripted. A [Recorder] records when requests started, and has
+// assertions about that. A [Body] reports whether it was read and closed, and
+// [AssertIdle] whether any request is left in line or in flight.
 // [TestStore] is for those who write a store.
 //
 // # A first test
 //
-// This one proves that a policy keeps five imports within what its vendor
-// allows, and wastes no time:
+// This test proves that a policy keeps five imports within the limit of its vendor,
+// and wastes no time:
 //
 //	func TestPolicy(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@
 //					}
 //					resp.Body.Close()
 //				})
-//				synctest.Wait() // until this one is in line, so that they come in order
+//				synctest.Wait() // until this one is in line, so that they arrive in order
 //			}
 //			all.Wait()
 //
@@ -49,11 +49,11 @@
 //		})
 //	}
 //
-// To see what a test fails with, change a number. t.Log(rec) shows the starts.
+// To see how it fails, change a number. t.Log(rec) shows the starts.
 //
 // # Failures
 //
-// Script decides what the vendor does about each arrival:
+// Script decides the reply to each arrival:
 //
 //	vendor.Script = func(a headwaytest.Arrival, r *headwaytest.Reply) {
 //		switch a.N {
@@ -67,10 +67,10 @@
 //
 // # In a bubble
 //
-// Make everything inside the bubble: transport, Vendor, Recorder. Time passes
-// only while all its goroutines wait, so that what happens between two waits
-// happens in one instant. Goroutines that run in one instant do so in any order:
-// where the order matters call [synctest.Wait] after each. A Vendor that hangs
-// needs a request whose context ends. There is no network in a bubble; for a
-// test with one, put the Vendor behind an httptest.Server, and time is real.
+// Create everything inside the bubble: transport, Vendor, Recorder. Time passes only
+// while all goroutines of the bubble wait: what happens between two waits happens in
+// one instant. Goroutines that run in one instant do so in any order; where the order
+// matters, call [synctest.Wait] after each. A request to a Vendor that hangs needs a
+// context that ends. There is no network in a bubble: to test with one, put the Vendor
+// behind an httptest.Server, in real time.
 package headwaytest

@@ -38,7 +38,7 @@ func testPolicy(t *testing.T) {
 				}
 				resp.Body.Close()
 			})
-			synctest.Wait() // until this one is in line, so that they come in order
+			synctest.Wait() // until this one is in line, so that they arrive in order
 		}
 		all.Wait()
 

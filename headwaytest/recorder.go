@@ -11,13 +11,13 @@ import (
 	"github.com/headway-go/headway"
 )
 
-// A Recorder is an http.RoundTripper that remembers when each request was handed
-// to it, and hands it on. Under a headway.Transport these are the starts. Its
-// assertions fail a test with a timeline. NewRecorder makes one; any number of
-// goroutines may use it.
+// A Recorder is an http.RoundTripper that records when each request reached it, and
+// passes it on. Under a headway.Transport these are the starts. Its assertions fail
+// a test with a timeline. Create it with NewRecorder. It is safe for concurrent
+// use.
 type Recorder struct {
-	// KeyHeader is the request header whose value Start.Key shows, as it is; so
-	// use made-up ones. Empty: no key. Set it before the first request.
+	// KeyHeader is the request header whose value becomes Start.Key, in clear text:
+	// use made-up keys. Empty means no key. Set it before the first request.
 	KeyHeader string
 
 	base  http.RoundTripper
@@ -27,8 +27,8 @@ type Recorder struct {
 	starts []Start
 }
 
-// NewRecorder returns a Recorder over base. Nil answers every request with 200
-// at once. Its time is zero now.
+// NewRecorder returns a Recorder over base, whose time starts at zero now. A nil
+// base responds to every request with 200 immediately.
 func NewRecorder(base http.RoundTripper) *Recorder {
 	if base == nil {
 		base = new(Vendor)
@@ -36,16 +36,16 @@ func NewRecorder(base http.RoundTripper) *Recorder {
 	return &Recorder{base: base, begin: time.Now()}
 }
 
-// RoundTrip remembers the request and hands it on.
+// RoundTrip records the request and passes it on.
 func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.record(req)
 	return r.base.RoundTrip(req)
 }
 
-// CloseIdleConnections closes those of the base.
+// CloseIdleConnections closes the idle connections of the base.
 func (r *Recorder) CloseIdleConnections() { closeIdle(r.base) }
 
-// Starts returns what has started so far, in order.
+// Starts returns the starts so far, in order.
 func (r *Recorder) Starts() []Start {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,20 +72,21 @@ func (r *Recorder) record(req *http.Request) {
 	r.starts = append(r.starts, s)
 }
 
-// A Start is one request that was handed to a Recorder. Where an assertion takes
-// a Start as a pattern, a field that is zero matches anything.
+// A Start is one request that reached a Recorder. Where an assertion takes a Start
+// as a pattern, a zero field matches everything.
 type Start struct {
-	// At is when it was, since the Recorder was made.
+	// At is the time since the Recorder was created.
 	At time.Duration
-	// Host is the URL's, in lower case and without the scheme's own port.
+	// Host is the host of the URL, in lower case and without a default port.
 	Host string
-	// Method is the request's, GET where that is empty; Path is the URL's.
+	// Method is the method of the request, GET if empty; Path is the path of its
+	// URL.
 	Method, Path string
 	// Key is the value of Recorder.KeyHeader.
 	Key string
-	// Attempt is the attempt of its call that the request is: 0 for the first.
-	// Only headway.AttemptFrom tells, so that requests which merely look alike are
-	// all 0. Package retry sets it; another retry loop can by headway.WithAttempt.
+	// Attempt is which attempt of its call the request is, from 0, as
+	// headway.AttemptFrom returns it. Package retry sets it; another retry loop can
+	// set it by headway.WithAttempt. Requests that merely look alike are all 0.
 	Attempt int
 }
 

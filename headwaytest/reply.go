@@ -10,25 +10,26 @@ import (
 	"time"
 )
 
-// A Reply is what a Vendor does about one arrival. Script fills it.
+// A Reply is what a Vendor does about one arrival. Script may change it.
 type Reply struct {
 	// Status is the status code.
 	Status int
-	// Header is the response's header; never nil.
+	// Header is the header of the response; never nil.
 	Header http.Header
-	// Body is the response's body, one for each Reply. Nil means none.
+	// Body is the body of the response: a new one for each Reply. Nil means none.
 	Body *Body
-	// After is how long the service works on it, from the arrival on, before
-	// anything else of this Reply happens; zero is no time.
+	// After is how long the service takes, from the arrival, before anything else
+	// in this Reply happens.
 	After time.Duration
 
-	// Err takes the place of the answer: RoundTrip returns it. A real server cuts
-	// the connection.
+	// Err replaces the response: RoundTrip returns it. A real server cuts the
+	// connection.
 	Err error
-	// Hang means that no answer comes: RoundTrip returns the context's error once
-	// the request's context ends; a real server waits until the client has gone.
+	// Hang withholds the response: RoundTrip returns the error of the request's
+	// context when that ends. A real server waits until the client has gone.
 	Hang bool
-	// Panic, if not nil, is what RoundTrip, or the server's handler, panics with.
+	// Panic, if not nil, is the value with which RoundTrip, or the handler of a
+	// real server, panics.
 	Panic any
 }
 

@@ -16,43 +16,40 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// A Vendor is a service that counts what arrives, by its own clock, and answers
-// 429 to what is too much. It is an http.RoundTripper, the one to use in a
-// synctest bubble, and an http.Handler for a real server. The zero Vendor
-// answers every request with 200 at once. Set its fields before the first
-// request; then any number of goroutines may use it. It has no goroutine of its
-// own.
+// A Vendor is a service that counts arrivals by its own clock, and responds with
+// 429 to those above its limits. It is an http.RoundTripper, for use in a synctest
+// bubble, and an http.Handler for a real server. The zero Vendor responds to every
+// request with 200 immediately. Set its fields before the first request; after that
+// it is safe for concurrent use. It starts no goroutine.
 type Vendor struct {
-	// Limits apply to every request, which costs one unit of each. Every host
-	// has budgets of its own. A request that one budget has no room for is
-	// refused, and counts nowhere. What counts is the arrival, so that
-	// Limit.Strict makes no difference here. An invalid limit panics. None:
-	// everything is let in.
+	// Limits apply to every request, which costs one unit of each. Every host has
+	// budgets of its own. A request that one of its budgets has no room for is
+	// refused, and counts in none. Arrivals are counted, so Limit.Strict has no
+	// effect. An invalid limit panics. Without limits everything is admitted.
 	Limits []limiter.Limit
-	// Rules apply to the requests that they match, as those of a headway.Policy:
+	// Rules apply to the requests that they match, like those of a headway.Policy:
 	// by method and path, with a budget for each host and key, at their cost. A
-	// request whose Key or Cost fails does not count there; Name and Settle mean
-	// nothing. FromCallKey and FromCallCost work without a real server only.
+	// request whose Key or Cost fails does not count; Name and Settle have no
+	// effect. FromCallKey and FromCallCost need the request's context, which a real
+	// server does not receive.
 	Rules []headway.Rule
-	// Shared makes all hosts spend the same budgets.
+	// Shared lets all hosts spend the same budgets.
 	Shared bool
 
-	// Latency is how long the network takes, in each direction; zero is no time.
-	// Where MaxLatency is longer, every time is drawn evenly from between both,
-	// the same times for the same Seed. A request whose context ends on the way
-	// does not arrive.
+	// Latency is how long the network takes in each direction. If MaxLatency is
+	// longer, each latency is drawn uniformly between the two, in the same sequence
+	// for the same Seed. A request whose context ends on the way does not arrive.
 	Latency, MaxLatency time.Duration
 	// Seed is what the latencies are drawn with.
 	Seed uint64
-	// NoRetryAfter leaves Retry-After out of the 429s. Otherwise it says when
-	// there will be room, in whole seconds, rounded up; there is none where
-	// there never will be.
+	// NoRetryAfter omits Retry-After from the 429s. Otherwise it says when there
+	// will be room, in whole seconds, rounded up; it is always omitted if there
+	// never will be.
 	NoRetryAfter bool
 
-	// Script decides the answers, one call for each arrival. The Reply is what
-	// the limits say, 200 or 429, for Script to change. It may read the request's
-	// body. It runs in the request's goroutine, several at once, and no lock is
-	// held. Nil leaves the answers as they are.
+	// Script, unless nil, is called once for each arrival, with the Reply that the
+	// limits give, 200 or 429, for it to change. It may read the request's body. It
+	// is called concurrently, in the goroutine of the request, with no lock held.
 	Script func(Arrival, *Reply)
 
 	mu      sync.Mutex // guards following fields
@@ -68,16 +65,15 @@ type Arrival struct {
 	N int
 	// At is when it arrived.
 	At time.Time
-	// Wait is zero for a request within the limits. For one that they refuse it
-	// is the time until they had room if nothing else arrived, and limiter.Never
-	// where that is no matter of time.
+	// Wait is zero for a request within the limits. For a refused request it is the
+	// time until there would be room if nothing else arrived, or limiter.Never.
 	Wait time.Duration
-	// Request is what arrived. It may be kept until Script returns.
+	// Request is the request that arrived. It is valid until Script returns.
 	Request *http.Request
 }
 
-// RoundTrip plays the network and the service. It answers as the limits and
-// Script say; it returns the context's error where that ends first.
+// RoundTrip plays the network and the service: it returns what the limits and
+// Script decide, or the error of the request's context if that ends first.
 func (v *Vendor) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer req.Body.Close()
@@ -92,8 +88,8 @@ func (v *Vendor) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.response(req), nil
 }
 
-// ServeHTTP plays the service behind a real server; latencies come on top of the
-// network's. Where there is to be no answer it cuts the connection.
+// ServeHTTP plays the service behind a real server; Latency adds to that of the
+// network. If there is no response, it cuts the connection.
 func (v *Vendor) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	scheme := "http"
 	if req.TLS != nil {
@@ -109,14 +105,14 @@ func (v *Vendor) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // Count returns how many requests have arrived, and how many of them the limits
-// refused, whatever Script made of it.
+// refused, regardless of Script.
 func (v *Vendor) Count() (arrived, refused int) {
 	log := v.arrivals()
 	return len(log), marked(log)
 }
 
-// NoRefusals fails the test if the limits have refused a request, and shows
-// which, in time since the first arrival.
+// NoRefusals fails the test if the limits have refused a request, and shows those
+// requests, with times since the first arrival.
 func (v *Vendor) NoRefusals(t testing.TB) {
 	t.Helper()
 	log := v.arrivals()

@@ -18,23 +18,23 @@ type Law uint8
 
 const (
 	// Window admits at most N units in any half-open period, exact to the
-	// nanosecond. It remembers starts one by one up to 65,536; beyond that, in
-	// slices of Per/65,536, a unit may come back up to one slice late.
+	// nanosecond. It remembers up to 65,536 starts one by one. Beyond that it
+	// counts in slices of Per/65,536, and a unit may be returned up to one slice
+	// late.
 	Window Law = iota
-	// Bucket admits N units per period on average, after a burst of at most
-	// Burst. Up to N+Burst-1 units may fall into one period.
+	// Bucket admits N units per period on average, after a burst of at most Burst.
+	// Up to N+Burst-1 units may fall into one period.
 	Bucket
 	// Spaced admits one unit every Per/N, without a burst. A cost of c takes c
 	// intervals.
 	Spaced
-	// Sliding keeps two counters and admits while the previous window's count,
-	// weighted by the part of it that still lies within the last period, plus
-	// the current one, is at most N. It is an estimate that assumes even
-	// traffic in the previous window. Windows begin with the first use.
+	// Sliding counts in fixed windows, the first of which begins with the first
+	// use. It admits while the count of the current window, plus that of the
+	// previous one weighted by how much of it lies within the last period, is at
+	// most N. It is an estimate that assumes even traffic in the previous window.
 	Sliding
-	// Calendar admits at most N units in each minute, hour, day, week or month
-	// of a time zone. Up to 2N units may pass within one period that lies
-	// across a border.
+	// Calendar admits at most N units in each minute, hour, day, week or month of a
+	// time zone. Up to 2N units may pass within one period across a boundary.
 	Calendar
 )
 
@@ -49,40 +49,42 @@ const (
 	Minute Unit = iota + 1
 	// Hour begins with minute 0 of the wall clock.
 	Hour
-	// Day begins at local midnight, or at the first instant of the day where a
-	// clock change removes midnight.
+	// Day begins at local midnight, or at the first instant of the day if a clock
+	// change skips midnight.
 	Day
 	// Week begins on Monday.
 	Week
-	// Month begins on the first.
+	// Month begins on the first of the month.
 	Month
 )
 
 // String returns the unit's name in lower case.
 func (u Unit) String() string { return law.Unit(u).String() }
 
-// A Limit is at most N units of cost per period, counted by a law. The zero
-// Limit is not valid: see PerSecond and the functions after it for the common ones.
+// A Limit is at most N units of cost per period, counted by a law. The zero Limit
+// is not valid. PerSecond, PerMinute, PerHour, PerDay and Every return common ones.
 type Limit struct {
-	// N is the number of units per period: 1 to 10^9. To admit nothing, use Blocked.
+	// N is the number of units per period: 1 to 10^9. To admit nothing, use
+	// Blocked.
 	N int64
-	// Per is the period: 1 ns to 10 years. Not for Calendar, which has a Unit.
+	// Per is the period: 1 ns to 10 years. A Calendar has a Unit instead.
 	Per time.Duration
 	// Law says how the limit counts. Zero is Window.
 	Law Law
-	// Burst is the most that a Bucket can hold, up to 10^9. Zero means N.
-	// Bucket only.
+	// Burst is the most units that a Bucket can hold, up to 10^9. Zero means N. For
+	// a Bucket only.
 	Burst int64
-	// Strict makes a unit come back one period after its answer came (its
-	// headers), not after its start, so that a server that counts arrivals never
-	// sees N+1 of them in a period, however the network delays. It costs one
-	// latency per period, and at most N units are in flight. A request that ends
-	// without an answer ages from its end; it is outside the promise, and so is a
-	// base transport that sends a request twice by itself. Window and Spaced only.
+	// Strict returns a unit one period after its response arrived (the headers),
+	// not one period after its start, so that a server that counts arrivals never
+	// sees N+1 of them in a period, however much the network delays. It costs one
+	// round trip per period, and at most N units are in flight. A request that ends
+	// without a response counts for one period from its end. The promise does not
+	// cover such a request, nor a base transport that sends a request twice. For
+	// Window and Spaced only.
 	Strict bool
-	// Unit is the period of a Calendar. Calendar only.
+	// Unit is the period of a Calendar. For a Calendar only.
 	Unit Unit
-	// Location is the time zone of a Calendar; nil means UTC. Calendar only.
+	// Location is the time zone of a Calendar; nil means UTC. For a Calendar only.
 	Location *time.Location
 }
 
@@ -95,17 +97,17 @@ func PerMinute(n int64) Limit { return Limit{N: n, Per: time.Minute} }
 // PerHour returns a Window of n units per hour.
 func PerHour(n int64) Limit { return Limit{N: n, Per: time.Hour} }
 
-// PerDay returns a Window of n units in any 24 hours. For a quota that resets
-// at midnight use Calendar.
+// PerDay returns a Window of n units in any 24 hours. For a quota that resets at
+// midnight, use a Calendar.
 func PerDay(n int64) Limit { return Limit{N: n, Per: 24 * time.Hour} }
 
 // Every returns a Spaced limit of one unit per d.
 func Every(d time.Duration) Limit { return Limit{N: 1, Per: d, Law: Spaced} }
 
-// Blocked returns the limit that admits nothing: requests with a cost are refused at
-// once, with ReasonDisabled. It is a Window of 0 units per 31 days, the longest period
-// of a Calendar, so that what counts when it replaces another limit still counts when
-// it is replaced in turn.
+// Blocked returns the limit that admits nothing: a request with a cost is refused
+// immediately, with ReasonDisabled. It is a Window of 0 units per 31 days, the
+// longest period of a Calendar: units used before it replaced another limit still
+// count when it is replaced in turn.
 func Blocked() Limit { return Limit{Per: 31 * 24 * time.Hour} }
 
 // String returns the limit as short text, such as "50/1s" for a Window,
@@ -128,8 +130,8 @@ func (l Limit) Validate() error {
 	return errors.Join(errs...)
 }
 
-// mistakes returns every mistake in l. A law can count under an N of 0, which is
-// valid only where it is meant.
+// mistakes returns every mistake in l. The laws can count under an N of 0, but only
+// Blocked has one on purpose.
 func (l Limit) mistakes() []string {
 	if l == (Limit{}) {
 		return []string{"N and Per are 0; set both, or use Blocked() to admit nothing"}

@@ -1,9 +1,9 @@
-// Package limiter keeps callers inside the limits of a service: callers wait
-// their turn, in order of arrival, or are told at once that they cannot have it
+// Package limiter keeps callers inside the limits of a service. Each caller waits
+// its turn, in order of arrival, or is refused immediately if its turn cannot come
 // in time.
 //
-// A Limiter is one budget and its line, without HTTP. Package headway puts
-// budgets like it, one per host and key, under an http.Client.
+// A Limiter is one budget and its line, without HTTP. Package headway puts budgets
+// like it, one per host and key, under an http.Client.
 package limiter
 
 import (
@@ -18,16 +18,16 @@ import (
 	"github.com/headway-go/headway/internal/line"
 )
 
-// A Limiter is a budget under one or more limits, and the line of those who
-// wait for it. A cost is taken from all limits or from none. Any number of
-// goroutines may use it; New makes one. It starts no goroutine, has one timer
-// while somebody waits, and needs no closing.
+// A Limiter is a budget under one or more limits, with a line of waiting callers. A
+// cost is taken from all limits or from none. Create it with New. It is safe for
+// concurrent use, starts no goroutine, has one timer while a caller waits, and
+// needs no closing.
 //
-// There are no answers here, so that Strict changes nothing.
+// There are no responses here, so Limit.Strict changes nothing.
 //
-// A cost of n is n units of every limit. A cost of zero takes nothing and waits
-// only for a pause. A negative cost is a mistake of the caller's: Wait returns
-// an error, Allow false, and Delay Never.
+// A cost of n is n units of every limit. A cost of zero takes nothing and waits for
+// pauses only. A negative cost is a mistake: Wait returns an error, Allow false,
+// and Delay Never.
 type Limiter struct {
 	line   *line.Line
 	pause  *line.Budget
@@ -35,8 +35,8 @@ type Limiter struct {
 	limits atomic.Pointer[[]*line.Budget] // one at least; each keeps its place
 }
 
-// New returns a Limiter under all of limits; without any it admits everything.
-// The error names every mistake in them.
+// New returns a Limiter under all of limits; without any it admits everything. The
+// error names every mistake in them.
 func New(limits ...Limit) (*Limiter, error) {
 	specs, err := specs(limits)
 	if err != nil {
@@ -56,7 +56,7 @@ func specs(limits []Limit) ([]law.Spec, error) {
 		for _, bad := range l.mistakes() {
 			errs = append(errs, fmt.Errorf("limiter: limit %d: %s", i, bad))
 		}
-		list[i].Strict = false // there are no answers to wait for
+		list[i].Strict = false // there are no responses to wait for
 	}
 	return list, errors.Join(errs...)
 }
@@ -66,8 +66,8 @@ func (l *Limiter) ask(n int64) line.Ask {
 	return line.Ask{List: l.limits.Load(), Cost: n, MaxWait: -1}
 }
 
-// Allow takes n units now if they fit and nobody who waits would start later by
-// it, and reports whether it did.
+// Allow takes n units and reports true if they fit now and no waiting caller would
+// start later because of it.
 func (l *Limiter) Allow(n int64) bool {
 	if n > 0 {
 		if took, ok := l.line.Quick(n); ok {
@@ -85,9 +85,9 @@ func (l *Limiter) Allow(n int64) bool {
 	}
 }
 
-// Wait takes n units as soon as they fit, after those who came before. Where
-// that cannot be before ctx's deadline it returns a *Refusal at once. If ctx
-// is over, or ends during the wait, it returns ctx's error and takes nothing.
+// Wait takes n units as soon as they fit, after earlier callers. If that cannot be
+// before ctx's deadline, it returns a *Refusal immediately. If ctx is done, or is
+// done before the wait ends, it returns ctx's error and takes nothing.
 func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	if n < 0 {
 		return negative(n)
@@ -116,7 +116,7 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 
 //go:noinline
 func negative(n int64) error {
-	return fmt.Errorf("limiter: the cost is %d; it must be 0 or more, and Spend gives units back", n)
+	return fmt.Errorf("limiter: the cost is %d; it must be 0 or more; to return units, use Spend", n)
 }
 
 func (l *Limiter) refusal(r *line.Refusal) *Refusal {
@@ -127,8 +127,8 @@ func (l *Limiter) refusal(r *line.Refusal) *Refusal {
 	return e
 }
 
-// Delay returns how long a cost of n that comes now would wait: zero if it
-// would not, Never if it can never fit. It takes nothing.
+// Delay returns how long a cost of n would wait if it arrived now: zero if it would
+// not, Never if it can never fit. It takes nothing.
 func (l *Limiter) Delay(n int64) time.Duration {
 	if n < 0 {
 		return Never
@@ -141,26 +141,26 @@ func (l *Limiter) Delay(n int64) time.Duration {
 }
 
 // Spend counts n units as used now, by traffic that did not wait here. It may
-// overdraw: the debt delays what comes next. A negative n gives back the oldest
-// units that still count.
+// overdraw: the debt delays later callers. A negative n returns the oldest units
+// that still count.
 func (l *Limiter) Spend(n int64) { l.line.Spend(n, *l.limits.Load()...) }
 
-// PauseUntil lets nobody start before t. Of several pauses the longest wins;
-// one that is over already changes nothing. When the pause ends, starts resume
-// gently: for 10 s the k-th (from 0) comes no earlier than t plus k intervals,
-// where the interval is the smallest Per/N of the limits, at most 1 s. Without
-// limits it is 1 s, and halves each second after that until it holds nothing up.
+// PauseUntil lets no caller start before t. Of several pauses the longest wins, and
+// one that is already over has no effect. After the pause, starts resume gently:
+// for 10 s, the k-th start (from 0) comes no earlier than t plus k intervals, where
+// the interval is the smallest Per/N of the limits, at most 1 s. Without limits it
+// is 1 s, and halves each second until it no longer delays anything.
 //
-// How long the pause lasts is decided when PauseUntil is called: setting the wall
+// The length of the pause is fixed when PauseUntil is called. Setting the wall
 // clock afterwards does not move it, and time that the machine is suspended counts,
-// where the system says how much that was (Linux, Windows).
+// where the system reports it (Linux, Windows).
 func (l *Limiter) PauseUntil(t time.Time) { l.line.PauseUntil(l.pause, t) }
 
-// SetLimits replaces the limits. Each takes over what the one at its place
-// remembers, so that past starts still count, under another law or period too.
-// The line is planned anew: under a higher limit all move up at once, and who
-// can no longer start before a deadline is refused at once. After an error
-// nothing has changed.
+// SetLimits replaces the limits. Each takes over what the limit at its place
+// remembers, so that past starts still count, even under another law or period. The
+// line is planned anew: under a higher limit all callers move up at once, and a
+// caller that can no longer start before its deadline is refused immediately. After
+// an error nothing has changed.
 func (l *Limiter) SetLimits(limits ...Limit) error {
 	specs, err := specs(limits)
 	if err != nil {
@@ -173,12 +173,11 @@ func (l *Limiter) SetLimits(limits ...Limit) error {
 	return nil
 }
 
-// Remaining returns how many units could start now under the tightest limit:
-// negative in debt, math.MaxInt64 without limits. It does not heed those who
-// wait.
+// Remaining returns how many units could start now under the tightest limit,
+// ignoring the waiting callers: negative in debt, math.MaxInt64 without limits.
 func (l *Limiter) Remaining() int64 { return l.line.Remaining(*l.limits.Load()...) }
 
-// Waiting returns how many wait in line.
+// Waiting returns how many callers wait in line.
 func (l *Limiter) Waiting() int {
 	waiting, _ := l.line.Waiting()
 	return waiting

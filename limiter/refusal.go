@@ -6,23 +6,24 @@ import (
 	"github.com/headway-go/headway/internal/show"
 )
 
-// A Reason says what a refused request could not wait for.
+// A Reason says what kept a request from starting in time.
 type Reason uint8
 
 const (
-	// ReasonLimit: a limit had no room in time.
+	// ReasonLimit means that a limit had no room in time.
 	ReasonLimit Reason = iota + 1
-	// ReasonPause: PauseUntil holds everybody.
+	// ReasonPause means that a pause, such as that of PauseUntil, held every
+	// request.
 	ReasonPause
-	// ReasonInFlight: as many requests as are allowed are in flight.
+	// ReasonInFlight means that as many requests were in flight as are allowed.
 	ReasonInFlight
-	// ReasonLineFull: the line is as long as it may be.
+	// ReasonLineFull means that as many requests were in line as are allowed.
 	ReasonLineFull
-	// ReasonImpossible: the cost is more than the limit can ever admit.
+	// ReasonImpossible means that the cost is more than the limit can ever admit.
 	ReasonImpossible
-	// ReasonDisabled: the limit is Blocked.
+	// ReasonDisabled means that the limit is Blocked.
 	ReasonDisabled
-	// ReasonStore: the store that keeps the budgets is away.
+	// ReasonStore means that the store of the budgets was down.
 	ReasonStore
 )
 
@@ -36,19 +37,19 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// A Refusal is the error of a request that was told at once that it cannot
-// start in time. Nothing was taken.
+// A Refusal is the error of a request that was refused immediately, because it
+// could not start in time. No units were taken.
 type Refusal struct {
-	// Reason says what held it up the longest.
+	// Reason is what would have held the request the longest.
 	Reason Reason
-	// RetryAfter is how long from now it would have had to wait; Never when it
-	// can never start. With AtLeast it may be 0: so come back with patience.
+	// RetryAfter is how long the request would have had to wait from now, or Never.
+	// With AtLeast it may be zero.
 	RetryAfter time.Duration
-	// AtLeast says that RetryAfter is a lower bound: the wait depends on an
-	// answer that nobody can foretell.
+	// AtLeast reports whether RetryAfter is a lower bound, because the wait depends
+	// on responses that have not arrived.
 	AtLeast bool
-	// Err is context.DeadlineExceeded when the caller's deadline was too short,
-	// else nil.
+	// Err is context.DeadlineExceeded if the caller's deadline was too short, else
+	// nil.
 	Err error
 }
 
@@ -69,7 +70,7 @@ func (r *Refusal) Error() string {
 	case ReasonDisabled:
 		return s + "the limit is Blocked; replace it to admit requests"
 	case ReasonStore:
-		s += "the store of the budgets is away"
+		s += "the store of the budgets is down"
 	default:
 		s += "no reason given"
 	}
@@ -77,7 +78,7 @@ func (r *Refusal) Error() string {
 	case r.RetryAfter == Never:
 		s += ", now or later"
 	case r.AtLeast && r.RetryAfter == 0:
-		s += ", and nobody can tell when it could start"
+		s += ", and its start cannot be predicted"
 	case r.AtLeast:
 		s += ", could start in " + show.Duration(r.RetryAfter).String() + " at the earliest"
 	default:
@@ -93,6 +94,6 @@ func (r *Refusal) Error() string {
 // exactly when the caller's deadline was too short.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Timeout reports whether the caller's deadline was too short, as net.Error
-// and *url.Error ask.
+// Timeout reports whether the caller's deadline was too short. *url.Error and
+// net.Error use it.
 func (r *Refusal) Timeout() bool { return r.Err != nil }

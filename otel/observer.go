@@ -15,10 +15,9 @@ import (
 // scope is the name of the instrumentation scope of all metrics and spans.
 const scope = "github.com/headway-go/headway/otel"
 
-// An Observer makes metrics and spans of what Transports decide: see the
-// package's documentation. It is made by NewObserver, and goes into
-// headway.Config.Observer, of one Transport or of many. Any number of goroutines
-// may use it.
+// An Observer records metrics and spans of what Transports decide: see the package
+// documentation. Create it with NewObserver, and set headway.Config.Observer of one
+// or more Transports to it. It is safe for concurrent use.
 type Observer struct {
 	tracer trace.Tracer
 	counts *counts
@@ -53,10 +52,10 @@ func WithMaxHosts(n int) Option {
 	return func(o *options) { o.maxHosts = n }
 }
 
-// NewObserver returns an Observer. Observers that are made with the same meter
-// provider and the same bound count together, so that it makes no difference
-// whether a program has one or many. The provider is remembered for good. The
-// error is that of an instrument, or says which option is wrong.
+// NewObserver returns an Observer. Observers with the same meter provider and the
+// same WithMaxHosts count together, so that a program may have one or many. The
+// provider is never forgotten. The error is that of an instrument or of an invalid
+// option.
 func NewObserver(opts ...Option) (*Observer, error) {
 	o := options{maxHosts: 1000}
 	for _, opt := range opts {

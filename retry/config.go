@@ -8,54 +8,54 @@ import (
 	"time"
 )
 
-// Config is how a Transport retries. The zero Config retries four times at most.
+// A Config says how a Transport retries. The zero Config retries up to four times.
 type Config struct {
-	// MaxRetries is how often a request is sent again at most. Zero means 4, None
-	// never, and Unlimited as long as MaxElapsed allows, which must be set then.
+	// MaxRetries is the most retries of one request. Zero means 4. None means no
+	// retries. Unlimited needs a MaxElapsed.
 	MaxRetries int
-	// MaxElapsed is the time from when the request came within which a retry must
-	// start. A retry that would come later ends the retrying at once; a start at
-	// its last instant fits. The first attempt is not bound by it. Zero means no
-	// bound but the request's context.
+	// MaxElapsed is the time from the call of RoundTrip within which a retry must
+	// start, its last instant included. If a retry would start later, the retrying
+	// ends immediately. The first attempt is not bounded. Zero means that only the
+	// request's context bounds retries.
 	MaxElapsed time.Duration
-	// MinBackoff is the longest backoff before the first retry. It doubles for
-	// each retry after that, up to MaxBackoff. Zero means 500 ms for MinBackoff,
-	// and 30 s for MaxBackoff, or MinBackoff where that is longer.
+	// MinBackoff is the longest backoff before the first retry. It doubles for each
+	// further retry, up to MaxBackoff. Zero means 500 ms for MinBackoff, and 30 s
+	// for MaxBackoff, or MinBackoff if that is longer.
 	MinBackoff, MaxBackoff time.Duration
 	// Budget bounds the retries to each host, of all requests together.
 	Budget Budget
-	// Retry decides whether an attempt is worth another one, in the place of the
-	// package's rules. It sees each attempt that was sent, with its response or its
-	// error, successes too; what was refused on this side it does not see. Yes may
-	// also repeat what a request has done: it is the word of the caller that this is
-	// right. All that bounds retries holds: MaxRetries, MaxElapsed, Budget, the
-	// context, the Transport's wait budget, and that a body must come again from
-	// GetBody. Retry runs without locks, in many goroutines at once; it must not
-	// change the response, or read or close its body. If it panics, the response is
-	// closed, and the panic is the caller's. Nil means Default for all.
+	// Retry decides whether an attempt is retried, instead of the package's rules.
+	// It is called with the response or the error of each attempt that was sent,
+	// successes included, but not for a request that was refused locally. Yes may
+	// repeat an effect of the request: the caller vouches that this is right. The
+	// other bounds still apply: MaxRetries, MaxElapsed, Budget, the context, the
+	// Transport's wait budget, and a body that is available again from GetBody.
+	// Retry is called concurrently, without locks. It must not change the response,
+	// or read or close its body. If it panics, the response is closed and the panic
+	// reaches the caller. Nil means Default for every attempt.
 	Retry func(*http.Request, *http.Response, error) Decision
-	// MaxHosts bounds how many hosts have a budget of their own. One is forgotten
-	// only when its budget has at least what a new one has. When none can be, new
-	// hosts share one. Zero means 100,000.
+	// MaxHosts bounds how many hosts have a budget of their own. A host is
+	// forgotten only while its budget has at least what a new one has. If none can
+	// be forgotten, new hosts share one budget. Zero means 100,000.
 	MaxHosts int
 }
 
-// A Decision is what Config.Retry says of an attempt. The zero Decision is Default.
+// A Decision is the result of Config.Retry. The zero Decision is Default.
 type Decision uint8
 
 const (
-	// Default leaves it to the package's rules.
+	// Default applies the package's rules.
 	Default Decision = iota
-	// Yes sends the request again.
+	// Yes retries the request.
 	Yes
-	// No makes the response or the error the last.
+	// No returns the response or the error of this attempt.
 	No
 )
 
-// A Budget is the room that a host has for retries. A retry costs 1 when it is
-// decided on, sent or not. Where there is no 1 left the request is not retried:
-// what failed comes back. In each field zero means the default, and None zero.
-// math.Inf(1) is no bound.
+// A Budget is a host's allowance for retries. Each retry that is decided on costs
+// 1, whether or not it is sent. With less than 1 left, a request is not retried,
+// and its failure is returned. In each field zero means the default, None means
+// zero, and math.Inf(1) means no bound.
 type Budget struct {
 	// Start is what a host begins with, at most Max. Zero means 10.
 	Start float64
@@ -63,14 +63,14 @@ type Budget struct {
 	PerRequest float64
 	// PerSecond is what each second adds. Zero means 3.
 	PerSecond float64
-	// PerSuccess is what a retry that succeeds gives back. Zero means 1.
+	// PerSuccess is what a successful retry returns. Zero means 1.
 	PerSuccess float64
 	// Max is the most that a host can have. Zero means 30.
 	Max float64
 }
 
 const (
-	// None is zero where zero means the default.
+	// None means zero in fields where zero means the default.
 	None = -1
 	// Unlimited is for Config.MaxRetries, together with a MaxElapsed.
 	Unlimited = math.MaxInt
@@ -84,7 +84,7 @@ func (c Config) check() (Config, error) {
 	case c.MaxRetries < None:
 		bad("MaxRetries = %d: want a positive number, zero for 4, None or Unlimited", c.MaxRetries)
 	case c.MaxRetries == Unlimited && c.MaxElapsed == 0:
-		bad("MaxRetries = Unlimited: want a MaxElapsed with it, or nothing bounds the retries of a request")
+		bad("MaxRetries = Unlimited: want a MaxElapsed with it, else the retries of a request are unbounded")
 	}
 	orDefault(&c.MaxRetries, 4)
 	if c.MaxElapsed < 0 {

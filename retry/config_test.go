@@ -39,7 +39,7 @@ func TestConfigMistakes(t *testing.T) {
 		{retry.Config{MaxRetries: retry.Unlimited, MaxElapsed: time.Minute}, nil},
 		{retry.Config{MinBackoff: time.Minute}, nil}, // longer than the default of MaxBackoff
 		{retry.Config{Budget: retry.Budget{Start: math.Inf(1), Max: math.Inf(1), PerSecond: retry.None}}, nil},
-		{retry.Config{MaxRetries: retry.Unlimited}, []string{"retry: MaxRetries = Unlimited: want a MaxElapsed with it, or nothing bounds the retries of a request"}},
+		{retry.Config{MaxRetries: retry.Unlimited}, []string{"retry: MaxRetries = Unlimited: want a MaxElapsed with it, else the retries of a request are unbounded"}},
 		{retry.Config{MaxRetries: -2}, []string{"retry: MaxRetries = -2: want a positive number, zero for 4, None or Unlimited"}},
 		{retry.Config{MaxElapsed: -1}, []string{"retry: MaxElapsed = -1ns: want a positive duration, or zero for no bound"}},
 		{retry.Config{MinBackoff: -1, MaxBackoff: -1}, []string{

@@ -1,72 +1,82 @@
-// Package retry sends requests again that a headway.Transport has sent and that
-// failed, as far as that is safe, worth it, and in time.
+// Package retry retries requests that a headway.Transport has sent and that failed,
+// as far as that is safe, worthwhile and in time.
 //
-// NewClient is the short way. It sits outside of the Transport, so that each
-// attempt waits in the Transport's line as any other request does, and nobody
-// waits twice:
+// NewClient wraps the Transport, so that each attempt waits in the Transport's line
+// like any other request, and waits once:
 //
 //	client, err := retry.NewClient(transport, retry.Config{})
 //
-// # What is sent again
+// # What is retried
 //
-// A request that the server has not worked on is sent again whatever its method:
-// one answered with 429 or 529, or with another status but 503 that the Transport has
-// read as a throttle, and one whose connection was refused or could not be dialed. So is one
-// whose response says x-should-retry: true, or Stripe-Should-Retry: true, whatever
-// its status: the server vouches for it. A
-// request whose effect is unknown is sent again only where doing it twice is
-// doing it once: after any other transport error, a 5xx but 501 and 505, 408 and
-// 425, if its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, if it has the
-// header Idempotency-Key or X-Idempotency-Key, or if its context has the mark of
-// Idempotent. In each case its body must be empty or come again from GetBody.
+// A request that the server has not processed is retried whatever its method:
 //
-// Nothing is sent again that was refused on this side (a *headway.ThrottledError,
-// an *headway.OpenError or a *headway.KeyError, or the local answer of
-// headway.RefuseWithResponse), whose context has ended, whose certificate is not to be
-// trusted, whose host's name does not exist, or of which the server said
-// x-should-retry: false or, in the first bytes of a 429's body, that it must be paid
-// for. Neither is what failed by the caller's fault: a request that cannot be sent,
-// such as one with an invalid header, or whose body fails or is not as long as it
-// says. A redirect is a request of its own and no attempt.
+//   - after a 429 or 529, or another status but 503 that the Transport has read as
+//     a throttle;
+//   - if its connection was refused or could not be dialed;
+//   - after a response of any status with x-should-retry: true or Stripe-Should-
+//     Retry: true.
 //
-// Config.Retry decides otherwise.
+// A request that may have been processed is retried only if repeating it has no
+// further effect. That is so after any other transport error, a 408, a 425, or a
+// 5xx but 501 and 505, if
+//
+//   - its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE;
+//   - it has the header Idempotency-Key or X-Idempotency-Key; or
+//   - its context comes from Idempotent.
+//
+// In each case its body must be empty, or available again from GetBody.
+//
+// A request is not retried
+//
+//   - if it was refused locally: a *headway.ThrottledError, a *headway.OpenError, a
+//     *headway.KeyError, or the local response of headway.RefuseWithResponse;
+//   - if its context has ended, the certificate is not trusted, or the host name
+//     does not exist;
+//   - if the response says x-should-retry: false or, in the first bytes of the body
+//     of a 429, that a quota must be paid for;
+//   - if the caller caused the failure: the request cannot be sent, as with an
+//     invalid header, or its body fails or is not as long as declared.
+//
+// A redirect is a new request, and no attempt of the one before. Config.Retry
+// replaces these rules.
 //
 // # One reading
 //
 // Each response is read once, by the Transport, in the dialects of its policy, and
-// retry goes by that. So a refusal that makes the Transport pause is retried, and one
-// that is retried has made it pause, but for these: what the server says not to
-// retry, or must be paid for, is not; after a Retry-After of zero, or for one object
-// that was busy, only the request itself comes back; and a time of more than a day is
-// not waited for. A 503 that throttles is retried as any 5xx. Where the Transport has
-// read nothing, since the request had no policy or passed it by, or its Dialects are
-// None, retry reads in all dialects what holds for the request alone.
+// retries follow that reading: a refusal that makes the Transport pause is retried,
+// and a refusal that is retried makes the Transport pause. There are four
+// exceptions. What must not be retried, or must be paid for, makes the Transport
+// pause only. A Retry-After of zero, and a refusal that concerns one busy object,
+// delay only the request itself. A Retry-After of more than a day is not waited
+// for. A 503 that throttles is retried like any 5xx.
+//
+// If the Transport has read nothing, because the request had no policy or bypassed
+// it, or because its dialects are None, retry reads the response in all dialects,
+// for this request alone.
 //
 // # When
 //
-// After its backoff: a random time from zero to Config.MinBackoff, doubled for
-// each further retry up to Config.MaxBackoff. Where the server said when to come
-// back that comes on top, so that nobody is early, unless the Transport holds
-// the request for as long anyhow. Where the next attempt cannot start before the
-// context's deadline, within Config.MaxElapsed, or within the Transport's wait
-// budget, that is known at once, and ends the retrying there. A server's time of
-// more than a day is not waited for.
+// A retry follows after a backoff: a random time between zero and
+// Config.MinBackoff, which doubles for each further retry up to Config.MaxBackoff.
+// A Retry-After is added to it, so that no retry is early, unless the Transport
+// holds the request for that long itself. If the next attempt cannot start before
+// the context's deadline, within Config.MaxElapsed, or within the Transport's wait
+// budget, the retrying ends immediately.
 //
 // # How often
 //
-// Config.MaxRetries times, and no more often than the host's Budget has room
-// for: that keeps a service which fails for everybody from being sent a multiple
-// of the requests. Retries that others do on top of these must not multiply with
-// them. Where the other one says that a request is a retry already, by
-// headway.WithAttempt or as the SDKs of OpenAI, Anthropic and AWS do in a header,
-// it is sent once. For any other, Shared makes the requests of one context share
-// one allowance.
+// A request is retried up to Config.MaxRetries times, and only while the Budget of
+// its host has room: a service that fails for every request is not sent a multiple
+// of them. Retries of another layer must not multiply with these. A request that
+// the other layer marks as a retry, by headway.WithAttempt or, like the SDKs of
+// OpenAI, Anthropic and AWS, in a header, is sent once. For any other layer, Shared
+// gives the requests of one context a common allowance.
 //
-// # What comes back
+// # What is returned
 //
-// The last response, open and complete, with a nil error; or the last error, as
-// the Transport returned it. The responses before it were read, up to 4 KiB and
-// for half a second, and closed, so that their connections can be used again.
-// Only where something else ended the call after that, such as a new pause or
-// the context, is there an *Error with both.
+// The last response, open and complete, with a nil error; or the last error, as the
+// Transport returned it. Earlier responses are read, up to 4 KiB and for half a
+// second, and closed, so that their connections can be reused. If something else
+// ended the call while a retry was due, such as a new pause or the context, the
+// error is an *Error with both.
 package retry

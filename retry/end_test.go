@@ -177,7 +177,7 @@ func TestC5_RefusedAfterDraining(t *testing.T) {
 		if ended.StatusCode != 503 || ended.Header.Get("X-Request-Id") != "17" || ended.Cause != nil || ended.Attempts != 1 {
 			s.Errorf("got %#v, want status and headers", ended)
 		}
-		if want := "could start in 59m59.6s; before that, the server answered 503 Service Unavailable"; !strings.HasSuffix(err.Error(), want) {
+		if want := "could start in 59m59.6s; before that, the response was 503 Service Unavailable"; !strings.HasSuffix(err.Error(), want) {
 			s.Errorf("got %q, want it to end with %q", err, want)
 		}
 		if b.closed.Load() != 1 {

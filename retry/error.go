@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// An Error says that something else than its own outcome ended a call, after an
-// attempt had failed and while another was due. The failure's response, if it
-// had one, was closed by then: what it said is here.
+// An Error is returned if a call ended while a retry was due, for another reason
+// than the result of an attempt. The response of the last attempt, if any, has been
+// closed; its status and header are kept here.
 //
 // errors.Is and errors.As find both Err and Cause.
 type Error struct {
 	// Err is what ended the call: a *headway.ThrottledError or *headway.KeyError,
 	// the context's error, or that of GetBody.
 	Err error
-	// Cause is the error of the last attempt that was sent; nil where that had a
+	// Cause is the error of the last attempt that was sent, or nil if it had a
 	// response.
 	Cause error
-	// StatusCode is that of the response to the last attempt that was sent; zero
-	// where that had none.
+	// StatusCode is the status of the response to the last attempt that was sent,
+	// or zero if it had none.
 	StatusCode int
-	// Header is that of the same response.
+	// Header is the header of the same response.
 	Header http.Header
 	// Attempts is how many attempts were sent.
 	Attempts int
-	// MaxElapsed is that of the Config.
+	// MaxElapsed is Config.MaxElapsed.
 	MaxElapsed time.Duration
 }
 
@@ -42,12 +42,12 @@ func (e *Error) Error() string {
 	if e.Cause != nil {
 		fmt.Fprintf(&b, "the request failed: %v", e.Cause)
 	} else {
-		b.WriteString(strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.StatusCode, http.StatusText(e.StatusCode)))) // 529 has no text
+		b.WriteString(strings.TrimSpace(fmt.Sprintf("the response was %d %s", e.StatusCode, http.StatusText(e.StatusCode)))) // 529 has no text
 	}
 	return b.String()
 }
 
-// Unwrap returns Err, and Cause where there is one.
+// Unwrap returns Err, and Cause unless it is nil.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Err}

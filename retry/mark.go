@@ -12,8 +12,8 @@ import (
 
 type idempotentKey struct{}
 
-// Idempotent returns a context whose requests may be sent again though nobody
-// knows what an attempt before has done, whatever their method.
+// Idempotent returns a context whose requests may be repeated, whatever their
+// method, even if an earlier attempt may have been processed.
 func Idempotent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, idempotentKey{}, true)
 }
@@ -40,10 +40,10 @@ func rewindable(req *http.Request) bool {
 
 type sharedKey struct{}
 
-// Shared returns a context whose requests share one allowance: all of them
-// together are retried Config.MaxRetries times at most, within Config.MaxElapsed
-// from now. It is for what retries by itself, such as an SDK: give it the
-// context of one call, and its retries and these add up instead of multiplying.
+// Shared returns a context whose requests share one allowance: together they are
+// retried up to Config.MaxRetries times, within Config.MaxElapsed from now. It is
+// for code that retries by itself, such as an SDK: with one such context per call,
+// its retries and these add up instead of multiplying.
 func Shared(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sharedKey{}, &allowance{began: time.Now()})
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // A Transport is an http.RoundTripper that sends requests through a
-// headway.Transport, again where they fail and that is safe. Any number of
-// goroutines may use it. It starts no goroutine and needs no closing.
+// headway.Transport, and retries those that fail if that is safe. It is safe for
+// concurrent use, starts no goroutine and needs no closing.
 type Transport struct {
 	next    *headway.Transport
 	config  Config // with its defaults
@@ -52,9 +52,9 @@ func NewClient(next *headway.Transport, cfg Config) (*http.Client, error) {
 	return &http.Client{Transport: t}, nil
 }
 
-// RoundTrip sends the request, again where it fails and that is safe, and
-// returns the last response or the last error. The package's documentation says
-// when, how often, and what is an *Error.
+// RoundTrip sends the request, retries it if it fails and that is safe, and returns
+// the last response or the last error. The package documentation says when, how
+// often, and which errors are an *Error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil {
 		return t.next.RoundTrip(req) // which has an error for it
@@ -102,6 +102,6 @@ func (t *Transport) send(req *http.Request, heard *attempt.Reading) (*http.Respo
 	return resp, body, err
 }
 
-// CloseIdleConnections closes those of the headway.Transport. No budget is
-// forgotten.
+// CloseIdleConnections closes the idle connections of the headway.Transport.
+// Budgets are kept.
 func (t *Transport) CloseIdleConnections() { t.next.CloseIdleConnections() }
