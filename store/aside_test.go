@@ -78,8 +78,8 @@ func TestS4_LawsHoldOverLeases(t *testing.T) {
 		// What is dead comes back.
 		now = now.Add(Hold)
 		now = now.Add(limit.Per + time.Minute)
-		if left := do(Op{Kind: OpRead}).Remaining[0]; left != law.Max(oracle) {
-			t.Fatalf("%d are left in the end, want %d", left, law.Max(oracle))
+		if left := do(Op{Kind: OpRead}).Remaining[0]; left != oracle.Max() {
+			t.Fatalf("%d are left in the end, want %d", left, oracle.Max())
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (t *tx) forecast(asks []Op) []Wait {
 		for i := range all {
 			if r := all[i].row; r != nil && len(r.flights) > 0 {
 				for _, f := range r.flights {
-					r.state.Answered(t.now, f.cost)
+					r.state.Done(t.now, f.cost)
 				}
 				r.flights, loose[r] = nil, true
 			}
@@ -75,7 +75,7 @@ func (t *tx) forecast(asks []Op) []Wait {
 			for i := range all {
 				h := &all[i]
 				if h.state().Take(at, h.cost) {
-					h.state().Answered(at, h.cost)
+					h.state().Done(at, h.cost)
 					loose[h.row] = true
 				}
 			}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
@@ -52,7 +51,7 @@ func (r *row) kept() (sum int64) {
 // what is, atLeast.
 func (r *row) earliest(now, t Instant, cost int64) (at Instant, atLeast bool) {
 	kept := r.kept()
-	if kept == 0 || cost > law.Max(r.state) || law.Max(r.state)-cost >= kept {
+	if kept == 0 || cost > r.state.Max() || r.state.Max()-cost >= kept {
 		return r.state.Earliest(now, t, cost+kept)
 	}
 	// They never fit together, and what is set aside may yet be used.
@@ -67,7 +66,7 @@ func (r *row) earliest(now, t Instant, cost int64) (at Instant, atLeast bool) {
 // use counts n units of what was set aside as used at an instant.
 func (r *row) use(at Instant, n int64) {
 	if n > 0 && r.state.Take(at, n) {
-		r.state.Answered(at, n)
+		r.state.Done(at, n)
 	}
 }
 
@@ -90,13 +89,6 @@ func (h *held) state() law.State {
 // wall is what the wall clock shows at the instant 0.
 var wall = time.Unix(0, 0).UTC()
 
-// rowVersion is the first byte of a row. Later versions follow it, up to lastVersion:
-// what begins with another byte is no row.
-const (
-	rowVersion  = 1
-	lastVersion = 31
-)
-
 var (
 	// ErrNewer says that what was read was written by a newer version of this
 	// module.
@@ -105,8 +97,6 @@ var (
 	// whole.
 	ErrDamaged = errors.New("store: a budget that was read is damaged")
 )
-
-func newer(version byte) bool { return version > rowVersion && version <= lastVersion }
 
 // Check returns ErrNewer or ErrDamaged where Run could not read a row.
 func Check(row []byte) error {
@@ -132,47 +122,11 @@ func specOf(l limiter.Limit) law.Spec {
 // a dead process must not keep them down.
 var nobody int64
 
-// encode appends the row to b, in the manner of package law: numbers have eight
-// bytes, lengths four.
+// encode appends the row to b.
 func (r *row) encode(b []byte) []byte {
-	b = append(b, rowVersion)
-	number := func(n int64) { b = binary.BigEndian.AppendUint64(b, uint64(n)) }
-	size := func(n int) { b = binary.BigEndian.AppendUint32(b, uint32(n)) }
-	part := func(p []byte) {
-		size(len(p))
-		b = append(b, p...)
-	}
-	var own []byte
-	if r.state != nil {
-		own = law.Encode(nil, r.spec, r.state)
-	}
-	part(own)
-	size(len(r.flights))
-	for _, f := range r.flights {
-		number(int64(f.id))
-		number(f.until)
-		number(f.cost)
-	}
-	size(len(r.aside))
-	for _, a := range r.aside {
-		number(int64(a.id))
-		number(a.at)
-		number(a.starts)
-		number(a.cost)
-	}
-	size(len(r.heard))
-	for i := range r.heard {
-		h := &r.heard[i]
-		part([]byte(h.only))
-		part([]byte(h.source))
-		number(int64(h.window))
-		if h.pace != nil {
-			part(law.EncodePace([]byte{0}, h.pace))
-		} else {
-			part(law.EncodeCap([]byte{1}, h.limit))
-		}
-	}
-	return b
+	c := law.NewWriter(b)
+	r.code(c)
+	return c.Bytes()
 }
 
 func decode(b []byte) (*row, error) {
@@ -180,75 +134,59 @@ func decode(b []byte) (*row, error) {
 	if len(b) == 0 {
 		return r, nil
 	}
-	switch {
-	case newer(b[0]):
+	c := law.NewReader(b)
+	r.code(c)
+	switch err := c.End(); {
+	case errors.Is(err, law.ErrVersion):
 		return nil, ErrNewer
-	case b[0] != rowVersion:
-		return nil, ErrDamaged
-	}
-	b = b[1:]
-	bad := false
-	bytes := func(n int) []byte {
-		if bad = bad || n > len(b); bad {
-			return nil
-		}
-		p := b[:n]
-		b = b[n:]
-		return p
-	}
-	number := func() int64 {
-		if p := bytes(8); p != nil {
-			return int64(binary.BigEndian.Uint64(p))
-		}
-		return 0
-	}
-	size := func() int {
-		if p := bytes(4); p != nil {
-			return int(binary.BigEndian.Uint32(p))
-		}
-		return 0
-	}
-	part := func() []byte { return bytes(size()) }
-	var err error
-	if own := part(); len(own) > 0 {
-		if r.spec, r.state, err = law.Decode(own, wall); err != nil {
-			return nil, rowError(err, own[0])
-		}
-	}
-	for n := size(); n > 0 && !bad; n-- {
-		r.flights = append(r.flights, flight{uint64(number()), number(), number()})
-	}
-	for n := size(); n > 0 && !bad; n-- {
-		r.aside = append(r.aside, aside{uint64(number()), number(), number(), number()})
-	}
-	for n := size(); n > 0 && !bad; n-- {
-		h := held{only: string(part()), source: string(part()), window: time.Duration(number())}
-		switch p := part(); {
-		case len(p) < 2:
-			bad = true
-		case p[0] == 0:
-			if h.pace, err = law.DecodePace(p[1:]); err != nil {
-				return nil, rowError(err, p[1])
-			}
-		default:
-			if h.limit, err = law.DecodeCap(p[1:], &nobody); err != nil {
-				return nil, rowError(err, p[1])
-			}
-		}
-		r.heard = append(r.heard, h)
-	}
-	if bad || len(b) > 0 || !r.sound() {
+	case err != nil, !r.sound():
 		return nil, ErrDamaged
 	}
 	return r, nil
 }
 
-// rowError is the error of a row with a part of a version that cannot be read.
-func rowError(err error, version byte) error {
-	if errors.Is(err, law.ErrVersion) && newer(version) {
-		return ErrNewer
+// rowVersion is the first byte of a row.
+const rowVersion = 1
+
+// code writes the row down, or reads it. Every part of it that is of package law has a
+// version of its own.
+func (r *row) code(c *law.Codec) {
+	v := byte(rowVersion)
+	c.Version(&v, rowVersion)
+	mark, any := c.Part()
+	if any && (c.Reading() || r.state != nil) {
+		c.State(&r.spec, &r.state, wall)
 	}
-	return ErrDamaged
+	c.EndPart(mark)
+	law.List(c, &r.flights, func(c *law.Codec, f *flight) {
+		c.ID(&f.id)
+		c.Ints(&f.until, &f.cost)
+	})
+	law.List(c, &r.aside, func(c *law.Codec, a *aside) {
+		c.ID(&a.id)
+		c.Ints(&a.at, &a.starts, &a.cost)
+	})
+	law.List(c, &r.heard, func(c *law.Codec, h *held) { h.code(c) })
+}
+
+func (h *held) code(c *law.Codec) {
+	c.Text(&h.only)
+	c.Text(&h.source)
+	c.Ints((*int64)(&h.window))
+	mark, _ := c.Part()
+	isLimit := h.limit != nil
+	if c.Bool(&isLimit); isLimit {
+		if c.Reading() {
+			h.limit = law.NewCap("", &nobody)
+		}
+		c.Cap(h.limit)
+	} else {
+		if c.Reading() {
+			h.pace = law.NewPace()
+		}
+		c.Pace(h.pace)
+	}
+	c.EndPart(mark)
 }
 
 // sound reports whether r could have been written by encode: units that are in flight
@@ -291,7 +229,7 @@ func (r *row) under(s law.Spec, now Instant) {
 		r.flights = nil // they count as answered now
 	}
 	r.spec, r.state = s, law.Convert(r.state, s, now, wall)
-	if !law.Leasable(s) {
+	if !s.Reservable() {
 		r.use(now, r.kept())
 		r.aside = nil
 	}
@@ -312,7 +250,7 @@ func same(a, b law.Spec) bool {
 // knows that the limit is the one in force.
 func (r *row) clamp(now Instant) (ahead int64) {
 	if r.state != nil && !law.IsCalendar(r.state) {
-		ahead = law.Clamp(r.state, now)
+		ahead = r.state.Clamp(now)
 	}
 	for i := range r.flights {
 		if f := &r.flights[i]; f.until-int64(Lease) > now {
@@ -327,7 +265,7 @@ func (r *row) clamp(now Instant) (ahead int64) {
 		}
 	}
 	for i := range r.heard {
-		ahead = max(ahead, law.Clamp(r.heard[i].state(), now))
+		ahead = max(ahead, r.heard[i].state().Clamp(now))
 	}
 	r.dirty = r.dirty || ahead > 0
 	return ahead
@@ -341,7 +279,7 @@ func (r *row) land(now Instant) {
 			kept = append(kept, f)
 			continue
 		}
-		r.state.Answered(f.until, f.cost)
+		r.state.Done(f.until, f.cost)
 		r.dirty = true
 	}
 	r.flights = kept
@@ -379,7 +317,7 @@ func (r *row) flight(id uint64) int {
 func (r *row) expires(now Instant) Instant {
 	end := now
 	for i := range r.heard {
-		end = max(end, law.Until(r.heard[i].state(), now))
+		end = max(end, r.heard[i].state().Expires(now))
 	}
 	if r.state == nil {
 		return end
@@ -389,12 +327,12 @@ func (r *row) expires(now Instant) Instant {
 		c := r.clone()
 		st = c.state
 		for _, f := range c.flights {
-			st.Answered(f.until, f.cost)
+			st.Done(f.until, f.cost)
 		}
 		for _, a := range c.aside {
 			c.use(a.at+int64(Use), a.starts*a.cost)
 			end = max(end, a.until())
 		}
 	}
-	return max(end, law.Until(st, now))
+	return max(end, st.Expires(now))
 }

@@ -140,7 +140,7 @@ func (t *tx) budget(group string, n *Need) *row {
 	r := t.row(group, n.Budget)
 	r.under(specOf(n.Limit), t.now)
 	if law.IsCalendar(r.state) {
-		if ahead := law.Clamp(r.state, t.now); ahead > 0 {
+		if ahead := r.state.Clamp(t.now); ahead > 0 {
 			t.ahead, r.dirty = max(t.ahead, ahead), true
 		}
 	}
@@ -273,7 +273,7 @@ func (t *tx) do(op *Op) (res Result) {
 		for i := range op.Needs {
 			r := t.row(op.Group, op.Needs[i].Budget)
 			if j := r.flight(op.ID); j >= 0 {
-				r.state.Answered(t.now, r.flights[j].cost)
+				r.state.Done(t.now, r.flights[j].cost)
 				r.flights = slices.Delete(r.flights, j, j+1)
 				r.dirty = true
 			}
@@ -367,7 +367,7 @@ func (t *tx) setAside(op *Op, all []hold) int64 {
 		h := &all[i]
 		left := h.state().Remaining(t.now)
 		switch {
-		case h.heard != nil && h.heard.pace != nil, h.row != nil && !law.Leasable(h.row.spec):
+		case h.heard != nil && h.heard.pace != nil, h.row != nil && !h.row.spec.Reservable():
 			return 0
 		case h.row != nil:
 			left -= h.row.kept()

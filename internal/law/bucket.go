@@ -1,12 +1,13 @@
 package law
 
+import "math"
+
 // bucket is a token bucket, kept as the instant at which it will be full again
 // (GCRA's theoretical arrival time): level = burst - (full-now)/interval. That
-// instant is exact, in whole nanoseconds and n-ths of one, so that 1001 per
-// millisecond stays 1001 per millisecond.
+// instant is exact, so that 1001 per millisecond stays 1001 per millisecond.
 type bucket struct {
 	*shape
-	full, frac int64 // when it is full again
+	full moment // when it is full again
 	// since is when it was last seen full: units taken before are forgotten,
 	// so giving them back must not count.
 	since Time
@@ -15,9 +16,11 @@ type bucket struct {
 
 // A shape is what buckets under the same limit have in common. It is read-only.
 type shape struct {
+	common // below all that the laws of this shape have of their own
 	rate
 	burst int64
 	grain int64 // n-ths in which fractions come; 0 where there are none, or units are shorter than a nanosecond
+	whole bool  // a start needs a full bucket, whatever its cost; see spaced
 }
 
 func newShape(r rate, burst int64) *shape {
@@ -27,6 +30,179 @@ func newShape(r rate, burst int64) *shape {
 	}
 	return s
 }
+
+// begin returns the beginning of t's nanosecond, from which on a start at t
+// counts: instants are whole nanoseconds rounded up, and none of the fractions
+// may add up.
+func (s *shape) begin(t Time) moment {
+	if s.grain == 0 {
+		return moment{t, 0}
+	}
+	return moment{t - 1, s.grain}
+}
+
+// room returns how many units have to be there for a start that costs so many.
+func (s *shape) room(cost int64) int64 {
+	if s.whole && cost <= MaxN {
+		return s.burst
+	}
+	return cost
+}
+
+// newBucket returns a full bucket.
+func newBucket(s *shape) *bucket { return &bucket{shape: s, full: moment{-1, 0}} }
+
+func (b *bucket) Earliest(_, t Time, cost int64) (Time, bool) {
+	if b.n == 0 || cost > b.burst {
+		return Never, false
+	}
+	rest := b.span(b.burst - cost)
+	return max(t, moment{subSat(b.full.ns, rest.ns), b.full.frac - rest.frac}.ceil()), false
+}
+
+func (b *bucket) Take(t Time, cost int64) bool {
+	if b.Recovered(t) {
+		b.full = b.begin(t)
+		b.seenFull(t)
+	} else if t > b.since {
+		b.missing(t)
+	}
+	b.push(cost)
+	return false
+}
+
+// push moves the instant of fullness by n units.
+func (b *bucket) push(n int64) {
+	switch {
+	case b.n == 0:
+	case n < 0:
+		b.full = b.add(b.full, b.span(-n).neg())
+	default:
+		b.full = b.add(b.full, b.span(n))
+	}
+}
+
+func (b *bucket) Give(taken Time, cost int64, _ bool) {
+	if taken < b.since || b.n == 0 {
+		return
+	}
+	back := b.span(cost)
+	if b.gaps != nil {
+		back = b.gaps.give(taken, back)
+	}
+	b.full = b.add(b.full, back.neg())
+}
+
+func (b *bucket) Spend(now Time, n int64) {
+	switch {
+	case n > 0:
+		b.Take(now, n)
+	case n < 0 && !b.isFull(now):
+		b.push(n)
+	}
+}
+
+func (b *bucket) Remaining(now Time) int64 {
+	switch {
+	case b.n == 0:
+		return 0
+	case b.isFull(now):
+		return b.burst
+	}
+	return b.burst - b.used(now)
+}
+
+// used returns how many units count at now. The bucket is not full.
+func (b *bucket) used(now Time) int64 {
+	return b.ceilUnits(moment{subSat(b.full.ns, now), b.full.frac})
+}
+
+func (b *bucket) Recovered(now Time) bool { return !b.full.after(b.begin(now)) }
+
+func (b *bucket) isFull(t Time) bool { return !b.full.after(moment{t, 0}) }
+
+func (b *bucket) Expires(now Time) Time { return max(now, addSat(b.full.ns, 2)) }
+
+func (b *bucket) Max() int64 {
+	switch {
+	case b.n == 0:
+		return 0
+	case b.whole:
+		return MaxN
+	}
+	return b.burst
+}
+
+// Clamp moves all by as much as the latest start is ahead: a debt may be full far
+// ahead by right.
+func (b *bucket) Clamp(now Time) int64 {
+	latest := b.since
+	list := b.gaps.all()
+	if len(list) > 0 {
+		latest = max(latest, list[len(list)-1].at)
+	}
+	ahead := subSat(latest, now)
+	if ahead <= 0 {
+		return 0
+	}
+	b.full.ns, b.since = earlier(b.full.ns, ahead), earlier(b.since, ahead)
+	for i := range list {
+		list[i].at = earlier(list[i].at, ahead)
+	}
+	return ahead
+}
+
+func (b *bucket) due(slot, _ Time) Time { return slot }
+
+func (b *bucket) reach(t Time) Time { return subSat(t, b.span(b.burst).ns) }
+
+func (b *bucket) inherit(old State, now Time) bool {
+	o, ok := old.(*bucket)
+	if !ok {
+		return false
+	}
+	for _, e := range o.history(now) {
+		b.Take(now, e.Cost)
+	}
+	if b.rate == o.rate {
+		b.full, b.since, b.gaps = o.full, o.since, o.gaps
+	}
+	return true
+}
+
+func (b *bucket) history(now Time) []Entry {
+	if b.n == 0 || b.isFull(now) {
+		return nil
+	}
+	return []Entry{{At: now, Cost: b.used(now)}}
+}
+
+func (b *bucket) code(c *Codec) {
+	list := b.gaps.all()
+	n := len(list)
+	c.Ints(&b.full.ns, &b.full.frac, &b.since)
+	c.Size(&n)
+	if n > len(gaps{}.list) || b.full.frac < 0 || b.full.frac > 0 && b.full.frac >= b.n {
+		c.fail()
+		return
+	}
+	if c.reading && n > 0 {
+		b.gaps = &gaps{len: n}
+		list = b.gaps.all()
+	}
+	for i := range list {
+		c.Ints(&list[i].at, &list[i].ns)
+	}
+}
+
+// copy returns a copy of b to plan with.
+func (b *bucket) copy() bucket {
+	c := *b
+	c.gaps = &untracked
+	return c
+}
+
+func (b *bucket) simulate(Time) sim { return sim{kind: simBucket, bucket: b.copy()} }
 
 // A gap is what a start at an instant found missing to a full bucket. Of the
 // units taken before it no more can be given back than that: had they never
@@ -47,11 +223,11 @@ type gaps struct {
 // untracked are the gaps of a copy to plan with, to which nothing is given back.
 var untracked gaps
 
-// copy returns a copy of b to plan with.
-func (b *bucket) copy() bucket {
-	c := *b
-	c.gaps = &untracked
-	return c
+func (g *gaps) all() []gap {
+	if g == nil {
+		return nil
+	}
+	return g.list[:g.len]
 }
 
 // seenFull notes that b was full at t.
@@ -69,7 +245,7 @@ func (b *bucket) missing(t Time) {
 	case nil:
 		b.gaps = new(gaps)
 	}
-	b.gaps.add(t, max(0, subSat(b.full, t)))
+	b.gaps.add(t, max(0, subSat(b.full.ns, t)))
 }
 
 func (g *gaps) add(at Time, ns int64) {
@@ -87,13 +263,13 @@ func (g *gaps) add(at Time, ns int64) {
 
 // give returns how much of the time of units taken at the instant taken can be
 // given back, and makes the gaps smaller by it.
-func (g *gaps) give(taken Time, ns, frac int64) (int64, int64) {
+func (g *gaps) give(taken Time, back moment) moment {
 	for i := range g.len {
 		if e := &g.list[i]; e.at > taken {
-			if e.ns <= ns { // so for the first only, if any
-				ns, frac = e.ns, 0
+			if e.ns <= back.ns { // so for the first only, if any
+				back = moment{e.ns, 0}
 			}
-			if e.ns -= ns; frac > 0 {
+			if e.ns -= back.ns; back.frac > 0 {
 				e.ns--
 			}
 		}
@@ -101,121 +277,45 @@ func (g *gaps) give(taken Time, ns, frac int64) (int64, int64) {
 	for i := g.len - 2; i >= 0; i-- {
 		g.list[i].ns = min(g.list[i].ns, g.list[i+1].ns)
 	}
-	return ns, frac
+	return back
 }
 
-func (b *bucket) Earliest(_, t Time, cost int64) (Time, bool) {
-	if b.n == 0 || cost > b.burst {
-		return Never, false
-	}
-	ns, frac := b.span(b.burst - cost)
-	at := subSat(b.full, ns)
-	if frac -= b.frac; frac < 0 { // b.frac was the larger: round up
-		at = addSat(at, 1)
-	}
-	return max(t, at), false
+// A fold is what taking a whole chunk of starts does to a bucket: it is full
+// again not before the first moment, moved by the second.
+type fold struct {
+	of       rate
+	from, by moment
 }
 
-func (b *bucket) Take(t Time, cost int64) bool {
-	if b.Recovered(t) {
-		b.full, b.frac = b.begin(t)
-		b.seenFull(t)
-	} else if t > b.since {
-		b.missing(t)
+// foldFor returns c's, made anew where c has changed or was taken at another rate.
+func (c *chunk) foldFor(b *bucket) *fold {
+	if c.fold != nil && c.fold.of == b.rate {
+		return c.fold
 	}
-	b.push(cost)
-	return false
+	f := &fold{of: b.rate, from: moment{math.MinInt64 / 2, 0}}
+	for _, e := range c.list {
+		// Where it begins a bucket anew, what came before does not count.
+		if from := b.add(b.begin(e.at), f.by.neg()); from.after(f.from) {
+			f.from = from
+		}
+		f.by = b.add(f.by, b.span(e.cost))
+	}
+	c.fold = f
+	return f
 }
 
-// push moves the instant of fullness by n units.
-func (b *bucket) push(n int64) {
-	switch {
-	case b.n == 0:
-	case n < 0:
-		ns, frac := b.span(-n)
-		b.move(-ns, -frac)
-	default:
-		b.move(b.span(n))
+// passChunk takes all starts of a chunk at once, and reports whether it could.
+func (b *bucket) passChunk(c *chunk) bool {
+	if b.n == 0 {
+		return false
 	}
+	f := c.foldFor(b)
+	if f.by.ns >= math.MaxInt64/2 {
+		return false
+	}
+	if f.from.after(b.full) {
+		b.full = f.from
+	}
+	b.full = b.add(b.full, f.by)
+	return true
 }
-
-func (b *bucket) move(ns, frac int64) {
-	b.full, b.frac = addSat(b.full, ns), b.frac+frac
-	switch {
-	case b.frac < 0:
-		b.full, b.frac = b.full-1, b.frac+b.n
-	case b.frac >= b.n:
-		b.full, b.frac = addSat(b.full, 1), b.frac-b.n
-	}
-}
-
-func (b *bucket) Answered(Time, int64) {}
-
-func (b *bucket) Give(taken Time, cost int64, _ bool) {
-	if taken < b.since || b.n == 0 {
-		return
-	}
-	ns, frac := b.span(cost)
-	if b.gaps != nil {
-		ns, frac = b.gaps.give(taken, ns, frac)
-	}
-	b.move(-ns, -frac)
-}
-
-func (b *bucket) Spend(now Time, n int64) {
-	switch {
-	case n > 0:
-		b.Take(now, n)
-	case n < 0 && !b.isFull(now):
-		b.push(n)
-	}
-}
-
-func (b *bucket) Remaining(now Time) int64 {
-	switch {
-	case b.n == 0:
-		return 0
-	case b.isFull(now):
-		return b.burst
-	}
-	return b.burst - b.ceilUnits(subSat(b.full, now), b.frac)
-}
-
-func (b *bucket) Recovered(now Time) bool {
-	t, frac := b.begin(now)
-	return b.full < t || b.full == t && b.frac <= frac
-}
-
-func (b *bucket) isFull(t Time) bool { return b.full < t || b.full == t && b.frac == 0 }
-
-// newBucket returns a full bucket.
-func newBucket(s *shape) *bucket { return &bucket{shape: s, full: -1} }
-
-// begin returns the beginning of t's nanosecond, from which on a start at t
-// counts: instants are whole nanoseconds rounded up, and none of the fractions
-// may add up.
-func (b *bucket) begin(t Time) (Time, int64) {
-	if b.grain == 0 {
-		return t, 0
-	}
-	return t - 1, b.grain
-}
-
-func (b *bucket) inherit(o *bucket, now Time) {
-	used := o.history(now)
-	if len(used) > 0 {
-		b.Take(now, used[0].Cost)
-	}
-	if b.rate == o.rate {
-		b.full, b.frac, b.since, b.gaps = o.full, o.frac, o.since, o.gaps
-	}
-}
-
-func (b *bucket) history(now Time) []Entry {
-	if b.n == 0 || b.isFull(now) {
-		return nil
-	}
-	return []Entry{{At: now, Cost: b.ceilUnits(subSat(b.full, now), b.frac)}}
-}
-
-func (b *bucket) simulate(Time) sim { return sim{kind: simBucket, bucket: b.copy()} }

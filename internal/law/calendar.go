@@ -7,6 +7,7 @@ import "time"
 // period, that goes on until its end comes; where it is set back before it, see
 // Clamp.
 type calendar struct {
+	common
 	n    int64
 	unit Unit
 	loc  *time.Location
@@ -49,7 +50,7 @@ func SetWall(st State, wall time.Time, now Time) {
 		c.wall = wall.Round(0).Add(-some / 2)
 	case ahead < 0, ahead > some:
 		c.wall = wall.Round(0)
-		c.clamp(now)
+		c.Clamp(now)
 	}
 }
 
@@ -81,8 +82,6 @@ func (c *calendar) Take(t Time, cost int64) bool {
 	return false
 }
 
-func (c *calendar) Answered(Time, int64) {}
-
 func (c *calendar) Give(taken Time, cost int64, _ bool) {
 	if c.unit.End(c.clock(taken), c.loc).Equal(c.end) {
 		c.used = max(0, c.used-cost)
@@ -104,10 +103,48 @@ func (c *calendar) Recovered(now Time) bool {
 	return c.used == 0
 }
 
-func (c *calendar) inherit(o *calendar, now Time) {
+func (c *calendar) Expires(now Time) Time {
+	if c.used > 0 {
+		return max(now, c.instant(c.end))
+	}
+	return now
+}
+
+func (c *calendar) Max() int64 { return c.n }
+
+// Clamp ends a period that has not begun yet with the one that now is in, whose
+// units they are then. A period that begins within the next moment may stay: clocks
+// that agree differ by as much.
+func (c *calendar) Clamp(now Time) int64 {
+	w := c.clock(now)
+	if !w.Before(c.end) {
+		return 0
+	}
+	end := c.unit.End(w, c.loc)
+	if !end.Before(c.end) || end.Sub(w) <= some {
+		return 0
+	}
+	ahead := int64(c.end.Sub(end))
+	c.end = end
+	return ahead
+}
+
+func (c *calendar) inherit(old State, now Time) bool {
+	o, ok := old.(*calendar)
+	if !ok {
+		return false
+	}
 	o.roll(now)
 	if c.roll(now); o.used > 0 {
 		c.used = o.used
+	}
+	return true
+}
+
+func (c *calendar) code(d *Codec) {
+	end := int64(c.end.Sub(c.wall))
+	if d.Ints(&c.used, &end); d.reading {
+		c.end = c.wall.Add(time.Duration(end))
 	}
 }
 

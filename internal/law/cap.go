@@ -2,8 +2,6 @@ package law
 
 import "time"
 
-const second = int64(time.Second)
-
 // Cap is what a server has said is left of one of its limits: so many units
 // until they come back, and what it announced in each window after that. It ends
 // with the first window after the reset, a minute after it at the earliest, unless
@@ -17,6 +15,7 @@ const second = int64(time.Second)
 // in flight raises it, and then to the least that any of those was told which may
 // have been in flight together: the server has served them in any order.
 type Cap struct {
+	common
 	Name   string // the server's; read-only
 	left   int64
 	limit  int64  // what comes back at end; negative where nobody said
@@ -200,15 +199,11 @@ func (c *Cap) Take(t Time, cost int64) bool {
 	return false
 }
 
-func (c *Cap) Answered(Time, int64) {}
-
 func (c *Cap) Give(taken Time, cost int64, _ bool) {
 	if taken >= c.begun && c.left != Unlimited {
 		c.left = addSat(c.left, cost)
 	}
 }
-
-func (c *Cap) Spend(Time, int64) {}
 
 func (c *Cap) Remaining(now Time) int64 {
 	c.roll(now)
@@ -220,7 +215,37 @@ func (c *Cap) Recovered(now Time) bool { return c.Over(now) && *c.flying == 0 }
 // Over reports whether c holds nothing up until it is told more.
 func (c *Cap) Over(now Time) bool { return now >= c.keep }
 
-func (c *Cap) history(Time) []Entry { return nil }
+func (c *Cap) Expires(now Time) Time { return max(now, c.keep) }
+
+func (c *Cap) Clamp(now Time) int64 {
+	ahead := subSat(max(c.told, c.last, c.begun, c.since), now)
+	if ahead > 0 {
+		for _, t := range []*Time{&c.end, &c.begun, &c.keep, &c.last, &c.told, &c.since, &c.heard} {
+			*t = earlier(*t, ahead)
+		}
+	}
+	c.heard = min(c.heard, now)
+	return max(0, ahead)
+}
+
+func (c *Cap) code(d *Codec) {
+	v := byte(version)
+	d.Version(&v, version)
+	d.Text(&c.Name)
+	d.Ints(&c.left, &c.limit, &c.end, &c.window, &c.begun, &c.keep, &c.last, &c.heard, &c.told, &c.low, &c.lower, &c.since, &c.drift)
+	for _, v := range []*bool{&c.blind, &c.rolled, &c.pace, &c.started, &c.said} {
+		d.Bool(v)
+	}
+	if !d.reading {
+		return
+	}
+	if c.window <= 0 {
+		d.fail()
+	}
+	if c.limit == 0 {
+		c.limit = -1
+	}
+}
 
 func (c *Cap) simulate(now Time) sim {
 	c.roll(now)
@@ -258,4 +283,20 @@ func (c *Cap) Announced(now Time) []Spec {
 		return nil
 	}
 	return []Spec{{N: c.limit, Per: time.Duration(c.window)}}
+}
+
+// HearOfSome is Hear for a process that knows of some in flight only: it lowers what
+// is left, by those too, but never raises it before units come back.
+func (c *Cap) HearOfSome(now Time, s Said, flying int64) {
+	c.roll(now)
+	// One more in flight, and one more left, are the same again; but with one
+	// in flight Hear raises nothing.
+	if s.Empty() {
+		return
+	}
+	flying++
+	c.flying, s.Left = &flying, addSat(s.Left, 1)
+	c.Hear(now, s)
+	var none int64
+	c.flying = &none
 }

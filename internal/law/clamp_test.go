@@ -27,10 +27,10 @@ func TestClamp(t *testing.T) {
 				st.Spend(now+ahead, n)
 				right.Spend(now, n)
 			}
-			if got := Clamp(st, now); got != ahead {
+			if got := st.Clamp(now); got != ahead {
 				rt.Fatalf("set back by %d: it says %d", ahead, got)
 			}
-			if got := Clamp(st, now); got != 0 {
+			if got := st.Clamp(now); got != 0 {
 				rt.Fatalf("set right, it is still %d ahead", got)
 			}
 			for _, cost := range []int64{1, 2, 5} {
@@ -40,7 +40,7 @@ func TestClamp(t *testing.T) {
 					rt.Fatalf("a cost of %d fits at %d with %d left, want %d with %d left", cost, got, st.Remaining(now), want, right.Remaining(now))
 				}
 			}
-			if got, want := Until(st, now), Until(right, now); got != want {
+			if got, want := st.Expires(now), right.Expires(now); got != want {
 				rt.Fatalf("it is recovered at %d, want %d", got, want)
 			}
 		}))
@@ -63,7 +63,7 @@ func TestClampInTime(t *testing.T) {
 	c := NewCap("", new(int64))
 	c.Hear(0, Said{Left: 0, Limit: 10, Reset: 3600 * sec})
 	for _, st := range []State{w, pace, c} {
-		if d := Clamp(st, now); d != 0 {
+		if d := st.Clamp(now); d != 0 {
 			t.Errorf("%T: it was %v ahead", st, time.Duration(d))
 		}
 	}
@@ -81,18 +81,18 @@ func TestClampPauses(t *testing.T) {
 	const years = 87_600 * 3600 * sec
 	pace := NewPace()
 	pace.Until(years, years+7200*sec)
-	if d := Clamp(pace, 0); d != years {
+	if d := pace.Clamp(0); d != years {
 		t.Errorf("the pause was %d ahead", d)
 	}
 	if end, _ := pace.End(0); end != 7200*sec {
 		t.Errorf("the pause ends at %d, want 7200s", end)
 	}
-	if Clamp(NewPace(), 0) != 0 {
+	if NewPace().Clamp(0) != 0 {
 		t.Error("no pause is ahead")
 	}
 	c := NewCap("", new(int64))
 	c.Hear(years, Said{Left: 0, Limit: 10, Reset: 80 * sec, Started: years - sec})
-	if d := Clamp(c, 0); d != years {
+	if d := c.Clamp(0); d != years {
 		t.Errorf("the announced limit was %d ahead", d)
 	}
 	if at, _ := c.Earliest(0, 0, 1); at != 80*sec {

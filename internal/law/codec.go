@@ -15,348 +15,249 @@ import (
 // does not know it must not guess.
 const version = 1
 
-// ErrVersion says that a state was written down by another version of this
+// lastVersion is the last byte that a later version may begin with. What begins with
+// another one was never written by any version.
+const lastVersion = 31
+
+// ErrVersion says that a state was written down by a later version of this
 // package.
-var ErrVersion = errors.New("law: the state was written by another version")
+var ErrVersion = errors.New("law: the state was written by a newer version")
 
 // ErrCorrupt says that what was read is not a state.
 var ErrCorrupt = errors.New("law: the state is corrupt")
 
-// Encode appends st, which is under the limit s, to b. Instants are written as
-// they are, so that whoever reads them has to count from the same epoch.
-func Encode(b []byte, s Spec, st State) []byte {
-	e := encoder{append(b, version)}
-	e.spec(s)
-	switch st := st.(type) {
-	case *window:
-		e.ints(st.flying, st.sum)
-		e.size(st.len)
-		for i := range st.len {
-			e.ints(st.at(i).At, st.at(i).Cost)
-		}
-	case *bucket:
-		e.bucket(st)
-	case *spaced:
-		e.bucket(&st.bucket)
-		e.ints(st.flying)
-	case *sliding:
-		e.bool(st.used)
-		e.ints(st.start, st.cur, st.prev)
-	case *calendar:
-		e.ints(st.used, int64(st.end.Sub(st.wall)))
+// A Codec writes values down, or reads them back: the same calls in the same order
+// do both, so that neither can forget what the other does. Writing, a method writes
+// what its pointers point to; reading, it sets that. What cannot be read is zero, and
+// so is all that comes after it; Err says why.
+type Codec struct {
+	b       []byte // what is written so far, or what is still to be read
+	reading bool
+	err     error
+	rest    []byte // reading a part: what comes after it
+}
+
+// NewWriter returns a Codec that appends to b.
+func NewWriter(b []byte) *Codec { return &Codec{b: b} }
+
+// NewReader returns a Codec that reads b.
+func NewReader(b []byte) *Codec { return &Codec{b: b, reading: true} }
+
+// Reading reports whether c reads.
+func (c *Codec) Reading() bool { return c.reading }
+
+// Bytes returns what is written.
+func (c *Codec) Bytes() []byte { return c.b }
+
+// Err returns the first error of a reader so far.
+func (c *Codec) Err() error { return c.err }
+
+// End returns the first error of a reader, which has read all that it should.
+func (c *Codec) End() error {
+	if c.reading && len(c.b) > 0 {
+		c.fail()
 	}
-	return e.b
+	return c.err
+}
+
+func (c *Codec) fail() { c.failWith(ErrCorrupt) }
+
+func (c *Codec) failWith(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.b, c.rest = nil, nil
+}
+
+var zeros [8]byte
+
+// next returns the place of the next n bytes, at most eight: to write to, or to be
+// read.
+func (c *Codec) next(n int) []byte {
+	if !c.reading {
+		c.b = append(c.b, zeros[:n]...)
+		return c.b[len(c.b)-n:]
+	}
+	if n > len(c.b) {
+		c.fail()
+		return zeros[:n]
+	}
+	p := c.b[:n]
+	c.b = c.b[n:]
+	return p
+}
+
+// Ints are numbers.
+func (c *Codec) Ints(list ...*int64) {
+	for _, n := range list {
+		if p := c.next(8); c.reading {
+			*n = int64(binary.BigEndian.Uint64(p))
+		} else {
+			binary.BigEndian.PutUint64(p, uint64(*n))
+		}
+	}
+}
+
+// ID is a number without a sign.
+func (c *Codec) ID(id *uint64) {
+	n := int64(*id)
+	c.Ints(&n)
+	*id = uint64(n)
+}
+
+// Size is a length.
+func (c *Codec) Size(n *int) {
+	if p := c.next(4); c.reading {
+		*n = int(binary.BigEndian.Uint32(p))
+	} else {
+		binary.BigEndian.PutUint32(p, uint32(*n))
+	}
+}
+
+// Byte is one byte.
+func (c *Codec) Byte(n *byte) {
+	if p := c.next(1); c.reading {
+		*n = p[0]
+	} else {
+		p[0] = *n
+	}
+}
+
+// Bool is a truth.
+func (c *Codec) Bool(v *bool) {
+	n := byte(0)
+	if *v {
+		n = 1
+	}
+	c.Byte(&n)
+	*v = n != 0
+}
+
+// Text is a string, with its length.
+func (c *Codec) Text(s *string) {
+	n := len(*s)
+	switch c.Size(&n); {
+	case !c.reading:
+		c.b = append(c.b, *s...)
+	case n > len(c.b):
+		c.fail()
+	default:
+		*s = string(c.b[:n])
+		c.b = c.b[n:]
+	}
+}
+
+// List is the elements of a list, after how many they are.
+func List[T any](c *Codec, list *[]T, each func(*Codec, *T)) {
+	n := len(*list)
+	c.Size(&n)
+	for i := 0; i < n && c.err == nil; i++ {
+		if c.reading {
+			*list = append(*list, *new(T))
+		}
+		each(c, &(*list)[i])
+	}
+}
+
+// Part begins a part that stands after its length, so that a reader can pass over it.
+// The caller ends it by EndPart with what Part has returned. Parts do not nest. Reading,
+// it reports whether the part has anything in it.
+func (c *Codec) Part() (mark int, any bool) {
+	n := 0
+	c.Size(&n)
+	if !c.reading {
+		return len(c.b), true
+	}
+	if n > len(c.b) {
+		c.fail()
+		return 0, false
+	}
+	c.b, c.rest = c.b[:n], c.b[n:]
+	return 0, n > 0
+}
+
+// EndPart ends the part that was begun at mark.
+func (c *Codec) EndPart(mark int) {
+	if !c.reading {
+		binary.BigEndian.PutUint32(c.b[mark-4:], uint32(len(c.b)-mark))
+		return
+	}
+	c.End()
+	c.b, c.rest = c.rest, nil
+}
+
+// Version is the first byte of what is written down. A reader knows those up to last.
+func (c *Codec) Version(v *byte, last byte) {
+	switch c.Byte(v); {
+	case !c.reading || c.err != nil || version <= *v && *v <= last:
+	case last < *v && *v <= lastVersion:
+		c.failWith(ErrVersion)
+	default:
+		c.fail()
+	}
+}
+
+// Encode appends st, which is under the limit s, to b. Instants are written as
+// they are, so that a reader has to count from the same epoch.
+func Encode(b []byte, s Spec, st State) []byte {
+	c := NewWriter(b)
+	c.State(&s, &st, time.Time{})
+	return c.b
 }
 
 // Decode reads what Encode has written, and returns the limit that it was under
 // too. wall is what the wall clock shows at the instant 0.
-func Decode(b []byte, wall time.Time) (Spec, State, error) {
-	d := decoder{b: b}
-	d.version()
-	s := d.spec()
-	if d.err != nil {
-		return Spec{}, nil, d.err
-	}
-	if len(s.Validate()) > 0 {
-		return Spec{}, nil, ErrCorrupt
-	}
-	st := New(s, wall)
-	switch st := st.(type) {
-	case *window:
-		if flying := d.int(); st.strict && flying >= 0 {
-			st.flying = flying
-		} else if flying != 0 {
-			d.fail()
-		}
-		sum := d.int()
-		for n := d.size(); n > 0 && d.err == nil; n-- {
-			at, cost := d.int(), d.int()
-			if cost < 0 {
-				d.fail()
-				break
-			}
-			st.add(at, cost)
-		}
-		if sum != st.sum && max(sum, st.sum) < saturates {
-			d.fail()
-		}
-	case *bucket:
-		d.bucket(st)
-	case *spaced:
-		d.bucket(&st.bucket)
-		st.flying = d.int()
-	case *sliding:
-		st.used = d.bool()
-		st.start, st.cur, st.prev = d.int(), d.int(), d.int()
-	case *calendar:
-		st.used = d.int()
-		st.end = st.wall.Add(time.Duration(d.int()))
-	}
-	return s, st, d.end()
+func Decode(b []byte, wall time.Time) (s Spec, st State, err error) {
+	c := NewReader(b)
+	c.State(&s, &st, wall)
+	return s, st, c.End()
 }
 
-// saturates is a sum from which on earlier versions may have written another than that
-// of the costs.
-const saturates = Unlimited / 2
-
-// foundVersion is version for a Pace whose rate was found. Readers that would let all
-// go after 10 s do not know it.
-const foundVersion = 2
-
-// EncodePace appends p to b, without what Served counts.
-func EncodePace(b []byte, p *Pace) []byte {
-	e := encoder{append(b, version)}
-	if p.found {
-		e.b[len(b)] = foundVersion
-	}
-	e.ints(p.n, p.per, p.end, p.starts, p.raised, p.step)
-	return e.b
-}
-
-// DecodePace reads what EncodePace has written.
-func DecodePace(b []byte) (*Pace, error) {
-	d := decoder{b: b}
-	found := len(b) > 0 && b[0] == foundVersion
-	if found {
-		d.b = b[1:]
-	} else {
-		d.version()
-	}
-	p := &Pace{rate: rate{n: d.int(), per: d.int()}, end: d.int(), starts: d.int(), raised: d.int(), step: d.int(), found: found, before: -Never}
-	if p.n <= 0 || p.per <= 0 || p.found && p.per != second {
-		d.fail()
-	}
-	return p, d.end()
-}
-
-// Until returns an instant from which on st is recovered if nothing is taken. It
-// is not before now, and late rather than early.
-func Until(st State, now Time) Time {
-	switch st := st.(type) {
-	case *window:
-		if st.flying > 0 {
-			return Never
+// State is a state, after the limit that it is under; see Encode and Decode.
+func (c *Codec) State(s *Spec, st *State, wall time.Time) {
+	v := byte(version)
+	c.Version(&v, version)
+	if s.code(c); c.reading {
+		if c.err == nil && len(s.Validate()) > 0 {
+			c.fail()
 		}
-		if st.len > 0 {
-			return max(now, addSat(st.last(), st.per))
+		if c.err != nil {
+			return
 		}
-	case *bucket:
-		return max(now, addSat(st.full, 2))
-	case *spaced:
-		if st.flying > 0 {
-			return Never
-		}
-		return max(now, addSat(st.full, 2))
-	case *sliding:
-		if st.used {
-			return max(now, addSat(st.start, addSat(st.per, st.per)))
-		}
-	case *calendar:
-		if st.used > 0 {
-			return max(now, st.instant(st.end))
-		}
-	case *Cap:
-		return max(now, st.keep)
-	case *Pace:
-		if st.step > 0 {
-			return max(now, addSat(st.end, memory))
-		}
-		return max(now, st.free())
+		*st = New(*s, wall)
 	}
-	return now
-}
-
-type encoder struct{ b []byte }
-
-func (e *encoder) ints(list ...int64) {
-	for _, n := range list {
-		e.b = binary.BigEndian.AppendUint64(e.b, uint64(n))
-	}
-}
-
-func (e *encoder) size(n int) { e.b = binary.BigEndian.AppendUint32(e.b, uint32(n)) }
-
-func (e *encoder) bool(v bool) {
-	n := byte(0)
-	if v {
-		n = 1
-	}
-	e.b = append(e.b, n)
-}
-
-func (e *encoder) text(s string) {
-	e.size(len(s))
-	e.b = append(e.b, s...)
+	(*st).code(c)
 }
 
 // EncodeSpec appends s to b, as Encode does it: two limits are the same if what
 // it has appended is.
 func EncodeSpec(b []byte, s Spec) []byte {
-	e := encoder{b}
-	e.spec(s)
-	return e.b
+	c := NewWriter(b)
+	s.code(c)
+	return c.b
 }
 
-func (e *encoder) spec(s Spec) {
-	e.b = append(e.b, byte(s.Kind), byte(s.Unit))
-	e.bool(s.Strict)
-	e.ints(s.N, int64(s.Per), s.Burst)
+func (s *Spec) code(c *Codec) {
+	c.Byte((*byte)(&s.Kind))
+	c.Byte((*byte)(&s.Unit))
+	c.Bool(&s.Strict)
+	c.Ints(&s.N, (*int64)(&s.Per), &s.Burst)
 	zone := ""
 	if s.Location != nil && s.Location != time.UTC {
 		zone = s.Location.String()
 	}
-	e.text(zone)
-}
-
-func (e *encoder) bucket(b *bucket) {
-	var list []gap
-	if b.gaps != nil {
-		list = b.gaps.list[:b.gaps.len]
-	}
-	e.ints(b.full, b.frac, b.since)
-	e.size(len(list))
-	for _, g := range list {
-		e.ints(g.at, g.ns)
-	}
-}
-
-type decoder struct {
-	b   []byte
-	err error
-}
-
-func (d *decoder) fail() {
-	if d.err == nil {
-		d.err = ErrCorrupt
-	}
-	d.b = nil
-}
-
-func (d *decoder) end() error {
-	if len(d.b) > 0 {
-		d.fail()
-	}
-	return d.err
-}
-
-func (d *decoder) version() {
-	switch {
-	case len(d.b) == 0:
-		d.fail()
-	case d.b[0] != version:
-		d.err, d.b = ErrVersion, nil
-	default:
-		d.b = d.b[1:]
-	}
-}
-
-func (d *decoder) int() int64 {
-	if p := d.bytes(8); p != nil {
-		return int64(binary.BigEndian.Uint64(p))
-	}
-	return 0
-}
-
-func (d *decoder) size() int {
-	if p := d.bytes(4); p != nil {
-		return int(binary.BigEndian.Uint32(p))
-	}
-	return 0
-}
-
-func (d *decoder) byte() byte {
-	if p := d.bytes(1); p != nil {
-		return p[0]
-	}
-	return 0
-}
-
-// bytes returns the next n bytes, nil where there are no more so many.
-func (d *decoder) bytes(n int) []byte {
-	if n > len(d.b) {
-		d.fail()
-		return nil
-	}
-	p := d.b[:n]
-	d.b = d.b[n:]
-	return p
-}
-
-func (d *decoder) bool() bool { return d.byte() != 0 }
-
-func (d *decoder) text() string { return string(d.bytes(d.size())) }
-
-func (d *decoder) spec() Spec {
-	s := Spec{Kind: Kind(d.byte()), Unit: Unit(d.byte()), Strict: d.bool(), N: d.int(), Per: time.Duration(d.int()), Burst: d.int()}
-	if zone := d.text(); zone != "" {
-		loc, err := time.LoadLocation(zone)
-		if err != nil { // the same limit is asked for by somebody who has the zone
-			loc = time.UTC
-		}
-		s.Location = loc
-	}
-	return s
-}
-
-func (d *decoder) bucket(b *bucket) {
-	b.full, b.frac, b.since = d.int(), d.int(), d.int()
-	n := d.size()
-	if n > len(gaps{}.list) || b.frac < 0 || b.frac > 0 && b.frac >= b.n {
-		d.fail()
+	c.Text(&zone)
+	if !c.reading || zone == "" {
 		return
 	}
-	if n == 0 {
-		return
-	}
-	b.gaps = &gaps{len: n}
-	for i := range n {
-		b.gaps.list[i] = gap{at: d.int(), ns: d.int()}
+	var err error
+	if s.Location, err = time.LoadLocation(zone); err != nil {
+		s.Location = time.UTC // a process that has the zone asks for the same limit
 	}
 }
 
-// EncodeCap appends c to b, without who is in flight.
-func EncodeCap(b []byte, c *Cap) []byte {
-	e := encoder{append(b, version)}
-	e.text(c.Name)
-	e.ints(c.left, c.limit, c.end, c.window, c.begun, c.keep, c.last, c.heard, c.told, c.low, c.lower, c.since, c.drift)
-	for _, v := range []bool{c.blind, c.rolled, c.pace, c.started, c.said} {
-		e.bool(v)
-	}
-	return e.b
-}
+// Pace is a pause, without what Served counts.
+func (c *Codec) Pace(p *Pace) { p.code(c) }
 
-// DecodeCap reads what EncodeCap has written; see NewCap for flying.
-func DecodeCap(b []byte, flying *int64) (*Cap, error) {
-	d := decoder{b: b}
-	d.version()
-	c := NewCap(d.text(), flying)
-	for _, n := range []*int64{&c.left, &c.limit, &c.end, &c.window, &c.begun, &c.keep, &c.last, &c.heard, &c.told, &c.low, &c.lower, &c.since, &c.drift} {
-		*n = d.int()
-	}
-	for _, v := range []*bool{&c.blind, &c.rolled, &c.pace, &c.started, &c.said} {
-		*v = d.bool()
-	}
-	if c.window <= 0 {
-		d.fail()
-	}
-	if c.limit == 0 {
-		c.limit = -1
-	}
-	return c, d.end()
-}
-
-// HearOfSome is Hear for who knows of some in flight only: it lowers what is
-// left, by those too, but never raises it before units come back.
-func (c *Cap) HearOfSome(now Time, s Said, flying int64) {
-	c.roll(now)
-	// One more in flight, and one more left, are the same again; but with somebody
-	// in flight Hear raises nothing.
-	if s.Empty() {
-		return
-	}
-	flying++
-	c.flying, s.Left = &flying, addSat(s.Left, 1)
-	c.Hear(now, s)
-	var none int64
-	c.flying = &none
-}
+// Cap is a limit that a server has announced, without what is in flight.
+func (c *Codec) Cap(l *Cap) { l.code(c) }

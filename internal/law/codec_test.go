@@ -56,8 +56,8 @@ func TestWrittenDownStatesDecideAlike(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(all)-1).Draw(t, "which")
 				if e := &all[i]; e.flying {
-					plain.Answered(now, e.cost)
-					written.Answered(now, e.cost)
+					plain.Done(now, e.cost)
+					written.Done(now, e.cost)
 					e.flying, e.at = false, now
 				} else {
 					plain.Give(e.at, e.cost, false)
@@ -66,7 +66,7 @@ func TestWrittenDownStatesDecideAlike(t *testing.T) {
 				}
 			}
 		}
-		end := Until(plain, now)
+		end := plain.Expires(now)
 		if end != Never && !plain.Recovered(end) {
 			t.Fatalf("%v: not recovered at %d, the end that Until gives", s, end)
 		}
@@ -86,24 +86,48 @@ func drawCodecSpec(t *rapid.T) Spec {
 	return s
 }
 
+func encodePace(p *Pace) []byte {
+	c := NewWriter(nil)
+	c.Pace(p)
+	return c.Bytes()
+}
+
+func decodePace(b []byte) (*Pace, error) {
+	p, c := NewPace(), NewReader(b)
+	c.Pace(p)
+	return p, c.End()
+}
+
+func encodeCap(l *Cap) []byte {
+	c := NewWriter(nil)
+	c.Cap(l)
+	return c.Bytes()
+}
+
+func decodeCap(b []byte, flying *int64) (*Cap, error) {
+	l, c := NewCap("", flying), NewReader(b)
+	c.Cap(l)
+	return l, c.End()
+}
+
 func TestWrittenDownPause(t *testing.T) {
 	p := NewPace(Spec{N: 3, Per: time.Second})
 	p.Grow(5, 1, 7, 100)
 	p.Take(20, 1)
 	p.before = -Never
-	q, err := DecodePace(EncodePace(nil, p))
+	q, err := decodePace(encodePace(p))
 	if err != nil || *q != *p {
 		t.Errorf("got %+v, %v; want %+v", q, err, p)
 	}
 	p.SetLimits()
 	p.Found(7, -Never, NewPace())
 	p.served = 0
-	b := EncodePace(nil, p)
-	if q, err = DecodePace(b); err != nil || *q != *p {
+	b := encodePace(p)
+	if q, err = decodePace(b); err != nil || *q != *p {
 		t.Errorf("got %+v, %v; want %+v", q, err, p)
 	}
 	b[0]++
-	if _, err := DecodePace(b); err != ErrVersion {
+	if _, err := decodePace(b); err != ErrVersion {
 		t.Errorf("a newer version: got %v, want %v", err, ErrVersion)
 	}
 }
@@ -115,7 +139,7 @@ func TestWrittenDownCap(t *testing.T) {
 	c.Take(20, 1)
 	flying = 1
 	c.Hear(21, Said{Left: 4, Limit: 10, Reset: 84, Window: 50, Started: 20, Pace: true})
-	d, err := DecodeCap(EncodeCap(nil, c), &flying)
+	d, err := decodeCap(encodeCap(c), &flying)
 	if err != nil || *d != *c {
 		t.Errorf("got %+v, %v; want %+v", d, err, c)
 	}

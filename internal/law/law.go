@@ -5,7 +5,6 @@ package law
 
 import (
 	"math"
-	"math/bits"
 	"time"
 )
 
@@ -16,28 +15,35 @@ type Time = int64
 // Never is the instant of what cannot happen.
 const Never Time = math.MaxInt64
 
-// Unlimited is what Remaining says where there is no limit.
+// Unlimited is what Remaining returns where there is no limit.
 const Unlimited = math.MaxInt64
 
+const second = int64(time.Second)
+
+const year = 365 * 24 * time.Hour
+
 // A State is what one law remembers of one budget. It is not safe for
-// concurrent use; whoever holds it has a lock. Instants may repeat or run
+// concurrent use; its owner holds a lock. Instants may repeat or run
 // backwards: an older one counts as the latest seen.
+//
+// Each law is a type in a file of its own, and all that is particular to it is a
+// method there. Only planning needs more: see sim.
 type State interface {
 	// Earliest returns the first instant at or after t at which cost more
 	// units fit if nothing else is taken; Never if they never do. atLeast says
-	// that it depends on an answer still to come: it is right if the answer
+	// that it depends on a response still to come: it is right if the response
 	// comes at now, and too early if it comes later.
 	Earliest(now, t Time, cost int64) (at Time, atLeast bool)
 	// Take counts cost units as started at t, whether they fit or not, and
-	// reports whether the units wait for Answered (a strict law).
+	// reports whether the units wait for Done (a strict law).
 	Take(t Time, cost int64) (strict bool)
-	// Answered tells a strict law that cost units, whose Take reported true,
+	// Done reports to a strict law that cost units, whose Take returned true,
 	// are no longer in flight. They come back one period later.
-	Answered(t Time, cost int64)
+	Done(t Time, cost int64)
 	// Give takes back cost units that were taken at the instant taken, as far
-	// as they still count. Units of a strict law are in flight until they are
-	// answered (flying), and count from then on.
-	Give(taken Time, cost int64, flying bool)
+	// as they still count. Units of a strict law are in flight until their
+	// response has come, and count from then on.
+	Give(taken Time, cost int64, inFlight bool)
 	// Spend counts n units at now. A negative n gives back the oldest units
 	// that still count.
 	Spend(now Time, n int64)
@@ -46,12 +52,55 @@ type State interface {
 	// Recovered reports that at now nothing is remembered: the state cannot be
 	// told from a new one.
 	Recovered(now Time) bool
+	// Expires returns an instant from which on the state is recovered if nothing
+	// is taken. It is not before now, and late rather than early.
+	Expires(now Time) Time
+	// Max returns the largest cost that can ever fit: 0 where nothing can.
+	Max() int64
+	// Clamp is for states whose clock may be set back: what the state remembers of
+	// after now has been at now then. How long ago it really was cannot be known;
+	// so nothing comes back early, and nothing more than its period late. It
+	// returns by how much the state was ahead of the clock, zero for not at all.
+	Clamp(now Time) (ahead int64)
+	// Latency reports to a strict law how long a response took. Planned starts
+	// under such a law are guesses, as if every response came at once: when a Plan
+	// asks whether a further start makes one impossible, that one may come later by
+	// the latency. Without it, starts planned by guesses would keep out all requests
+	// that come after them.
+	Latency(d Time)
 
 	// history returns the units that count at now, oldest first, for another
 	// law to take over.
 	history(now Time) []Entry
+	// inherit takes over what old remembers at now, exactly, and reports whether
+	// it could: old is of the same law.
+	inherit(old State, now Time) bool
+	// code writes the state down, or reads it.
+	code(c *Codec)
+
+	// due returns the instant as of which units are taken that were due at slot
+	// and are taken at now.
+	due(slot, now Time) Time
+	// reach returns an instant before t: what starts at t, or does not, makes no
+	// difference to starts before it; or little enough to hold back there.
+	reach(t Time) Time
+	// inOrder reports that units are forgotten in the order in which they were
+	// taken, at instants that are known when they are.
+	inOrder() bool
+	// idle reports that nothing is held up from t on. It changes nothing.
+	idle(t Time) bool
 	// simulate returns a copy to plan with; see Plan.
 	simulate(now Time) sim
+	// jumps reports that there is simulateAt, which is simulate with all of the plan
+	// up to t taken, that is all before the place.
+	jumps() bool
+	simulateAt(now, t Time, plan *schedule) (sim, place)
+}
+
+// Entry is units that count from one instant on.
+type Entry struct {
+	At   Time
+	Cost int64
 }
 
 // New returns an empty State for a valid spec. wall is what the wall clock shows
@@ -61,7 +110,7 @@ func New(s Spec, wall time.Time) State {
 	case Bucket:
 		return newBucket(s.shape())
 	case Spaced:
-		return &spaced{bucket: *newBucket(s.shape()), strict: s.Strict}
+		return newSpaced(s)
 	case Sliding:
 		return &sliding{n: s.N, per: int64(s.Per)}
 	case Calendar:
@@ -76,57 +125,23 @@ func New(s Spec, wall time.Time) State {
 // law last knew them to count. A nil old is a new budget.
 func Convert(old State, s Spec, now Time, wall time.Time) State {
 	st := New(s, wall)
-	switch o := old.(type) {
-	case nil:
+	if old == nil || st.inherit(old, now) {
 		return st
-	case *window:
-		if w, ok := st.(*window); ok {
-			w.inherit(o, now)
-			return w
-		}
-	case *bucket:
-		if b, ok := st.(*bucket); ok {
-			b.inherit(o, now)
-			return b
-		}
-	case *spaced:
-		if b, ok := st.(*spaced); ok {
-			b.inherit(o, now)
-			return b
-		}
-	case *sliding:
-		if b, ok := st.(*sliding); ok && b.per == o.per {
-			b.used, b.start, b.cur, b.prev = o.used, o.start, o.cur, o.prev
-			return b
-		}
-	case *calendar:
-		if c, ok := st.(*calendar); ok {
-			c.inherit(o, now)
-			return c
-		}
 	}
 	for _, e := range old.history(now) {
 		if st.Take(e.At, e.Cost) {
-			st.Answered(e.At, e.Cost)
+			st.Done(e.At, e.Cost)
 		}
 	}
 	return st
 }
 
-// Open returns a State that admits everything and remembers nothing.
-func Open() State { return open{} }
-
-type open struct{}
-
-func (open) Earliest(_, t Time, _ int64) (Time, bool) { return t, false }
-func (open) Take(Time, int64) bool                    { return false }
-func (open) Answered(Time, int64)                     {}
-func (open) Give(Time, int64, bool)                   {}
-func (open) Spend(Time, int64)                        {}
-func (open) Remaining(Time) int64                     { return Unlimited }
-func (open) Recovered(Time) bool                      { return true }
-func (open) history(Time) []Entry                     { return nil }
-func (open) simulate(Time) sim                        { return sim{} }
+// TakeLate is Take for a waiter that was due at slot and is woken only now. In a
+// Bucket or Spaced budget it takes its unit as of its slot, so that late timers
+// do not add up; elsewhere the instant itself counts.
+func TakeLate(st State, slot, now Time, cost int64) (strict bool) {
+	return st.Take(st.due(slot, now), cost)
+}
 
 // Admit takes cost units at now if they fit, and reports whether it did. The law
 // is not strict.
@@ -147,138 +162,54 @@ func Admit(st State, now Time, cost int64) bool {
 	return true
 }
 
-// Max returns the largest cost that can ever fit: 0 where nothing can, or st is
-// nil.
-func Max(st State) int64 {
-	switch s := st.(type) {
-	case nil:
-		return 0
-	case *bucket:
-		if s.n == 0 {
-			return 0
-		}
-		return s.burst
-	case *spaced:
-		if s.n == 0 {
-			return 0
-		}
-		return MaxN
-	case *window:
-		return s.n
-	case *sliding:
-		return s.n
-	case *calendar:
-		return s.n
-	case *Pace:
-		return 1
-	}
-	return Unlimited
+// Open returns a State that admits everything and remembers nothing.
+func Open() State { return open{} }
+
+type open struct{ common }
+
+func (open) idle(Time) bool { return true }
+
+// common is what laws have in common: the methods of a State that admits everything
+// and remembers nothing. Each law embeds it and has its own methods where it does not.
+type common struct{}
+
+func (common) Earliest(_, t Time, _ int64) (Time, bool)          { return t, false }
+func (common) Take(Time, int64) bool                             { return false }
+func (common) Done(Time, int64)                                  {}
+func (common) Give(Time, int64, bool)                            {}
+func (common) Spend(Time, int64)                                 {}
+func (common) Remaining(Time) int64                              { return Unlimited }
+func (common) Recovered(Time) bool                               { return true }
+func (common) Expires(now Time) Time                             { return now }
+func (common) Max() int64                                        { return Unlimited }
+func (common) Clamp(Time) int64                                  { return 0 }
+func (common) Latency(Time)                                      {}
+func (common) history(Time) []Entry                              { return nil }
+func (common) inherit(State, Time) bool                          { return false }
+func (common) code(*Codec)                                       {}
+func (common) due(_, now Time) Time                              { return now }
+func (common) reach(t Time) Time                                 { return t }
+func (common) inOrder() bool                                     { return true }
+func (common) idle(Time) bool                                    { return false }
+func (common) simulate(Time) sim                                 { return sim{} }
+func (common) jumps() bool                                       { return false }
+func (common) simulateAt(Time, Time, *schedule) (s sim, p place) { return s, p }
+
+// inFlight is what a strict law remembers of the responses to come.
+type inFlight struct {
+	strict bool
+	flying int64 // units in flight
+	slack  Time  // the longest latency of late; see State.Latency
 }
 
-// Latency tells a strict law how long an answer took. Planned starts under such
-// a law are guesses, as if every answer came at once: when a Plan asks whether a
-// further start makes one impossible, that one may come later by the latency.
-// Without it, those planned by guesses would keep out all who came after them.
-func Latency(st State, d Time) {
-	switch s := st.(type) {
-	case *window:
-		if s.strict {
-			s.slack = max(d, s.slack-s.slack/16)
-		}
-	case *spaced:
-		s.slack = max(d, s.slack-s.slack/16)
+// done has cost units no longer in flight.
+func (f *inFlight) done(cost int64) { f.flying = max(0, f.flying-cost) }
+
+func (f *inFlight) Latency(d Time) {
+	if f.strict {
+		f.slack = max(d, f.slack-f.slack/16)
 	}
 }
 
-// Leasable reports whether units under s can be set aside, to be taken later: what
-// has room now keeps it as long as nothing else is taken.
-func Leasable(s Spec) bool { return s.N > 0 && !s.Strict && s.Kind != Spaced }
-
-// TakeLate is Take for a waiter that was due at slot and is woken only now. In a
-// Bucket or Spaced budget it takes its unit as of its slot, so that late timers
-// do not add up; elsewhere the instant itself counts.
-func TakeLate(st State, slot, now Time, cost int64) (strict bool) {
-	switch s := st.(type) {
-	case *bucket:
-		now = slot
-	case *spaced:
-		if !s.strict {
-			now = slot
-		}
-	}
-	return st.Take(now, cost)
-}
-
-// rate is one unit per per/n nanoseconds, exactly.
-type rate struct{ n, per int64 }
-
-// span returns the time of c units in whole nanoseconds and n-ths of one,
-// saturating.
-func (r rate) span(c int64) (ns, frac int64) {
-	hi, lo := bits.Mul64(uint64(c), uint64(r.per))
-	if hi >= uint64(r.n) {
-		return Never, 0
-	}
-	q, rem := bits.Div64(hi, lo, uint64(r.n))
-	if q > math.MaxInt64 {
-		return Never, 0
-	}
-	return int64(q), int64(rem)
-}
-
-// units returns how many units ns nanoseconds give, rounded down, saturating. ns is
-// not negative.
-func (r rate) units(ns int64) int64 {
-	hi, lo := bits.Mul64(uint64(ns), uint64(r.n))
-	if hi >= uint64(r.per) {
-		return math.MaxInt64
-	}
-	q, _ := bits.Div64(hi, lo, uint64(r.per))
-	return int64(min(q, math.MaxInt64))
-}
-
-// ceilUnits returns how many units ns nanoseconds and frac n-ths take, rounded
-// up, saturating. ns is not negative.
-func (r rate) ceilUnits(ns, frac int64) int64 {
-	hi, lo := bits.Mul64(uint64(ns), uint64(r.n))
-	lo, carry := bits.Add64(lo, uint64(frac), 0)
-	hi += carry
-	if hi >= uint64(r.per) {
-		return math.MaxInt64
-	}
-	q, rem := bits.Div64(hi, lo, uint64(r.per))
-	if rem > 0 {
-		q++
-	}
-	if q > math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return int64(q)
-}
-
-// before reports whether r's interval is the shorter.
-func (r rate) before(o rate) bool {
-	h1, l1 := bits.Mul64(uint64(r.per), uint64(o.n))
-	h2, l2 := bits.Mul64(uint64(o.per), uint64(r.n))
-	return h1 < h2 || h1 == h2 && l1 < l2
-}
-
-func addSat(a, b int64) int64 {
-	c := a + b
-	switch {
-	case a > 0 && b > 0 && c < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && c >= 0:
-		return math.MinInt64
-	}
-	return c
-}
-
-func subSat(a, b int64) int64 {
-	if b == math.MinInt64 {
-		return addSat(addSat(a, math.MaxInt64), 1)
-	}
-	return addSat(a, -b)
-}
-
-const year = 365 * 24 * time.Hour
+// inOrder: a start under a strict law is planned by a guess of when responses come.
+func (f *inFlight) inOrder() bool { return !f.strict }

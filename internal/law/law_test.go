@@ -361,7 +361,7 @@ func TestStrict(t *testing.T) {
 	check(0, 0, sec, true)
 	check(300*ms, 300*ms, 1300*ms, true)
 	check(300*ms, 5*sec, 5*sec, true) // the answers may come in time for it
-	st.Answered(400*ms, 1)
+	st.Done(400*ms, 1)
 	check(400*ms, 400*ms, 1400*ms, false)
 	check(1400*ms, 1400*ms, 1400*ms, false)
 	if got := st.Remaining(400 * ms); got != 0 {
@@ -377,7 +377,7 @@ func TestStrict(t *testing.T) {
 	st.Take(0, 1)
 	check(0, 0, 500*ms, true)
 	check(200*ms, 5*sec, 5*sec, true)
-	st.Answered(200*ms, 1)
+	st.Done(200*ms, 1)
 	check(200*ms, 200*ms, 700*ms, false)
 }
 
@@ -392,7 +392,7 @@ func TestStrictSurvivesLoosening(t *testing.T) {
 	if at, _ := st.Earliest(100*ms, 100*ms, 1); at < 1100*ms {
 		t.Errorf("could start at %v while another is in flight", time.Duration(at))
 	}
-	st.Answered(500*ms, 1)
+	st.Done(500*ms, 1)
 	if at, atLeast := st.Earliest(500*ms, 500*ms, 1); at > 1500*ms || atLeast {
 		t.Errorf("could start at %v (at least: %v), want no later than one period after the answer", time.Duration(at), atLeast)
 	}
@@ -412,7 +412,7 @@ func TestConvert(t *testing.T) {
 				st := New(from, wall0)
 				for range 10 {
 					if st.Take(sec, 1) {
-						st.Answered(sec, 1)
+						st.Done(sec, 1)
 					}
 				}
 				st = Convert(st, to, 2*sec, wall0)
@@ -658,7 +658,7 @@ func TestSpec(t *testing.T) {
 		if got := c.spec.String(); got != c.text {
 			t.Errorf("text %q, want %q", got, c.text)
 		}
-		if got := Max(New(c.spec, time.Time{})); got != c.max {
+		if got := New(c.spec, time.Time{}).Max(); got != c.max {
 			t.Errorf("%v: at most %d, want %d", c.spec, got, c.max)
 		}
 	}

@@ -71,7 +71,7 @@ func newOracle(s Spec) oracle {
 
 // first scans for the first fit at or after t.
 func first(o oracle, s Spec, t Time, cost int64) Time {
-	if cost > Max(New(s, time.Time{})) {
+	if cost > New(s, time.Time{}).Max() {
 		return Never
 	}
 	for range 1_000_000 {
@@ -343,7 +343,7 @@ func testLaw(rt *rapid.T, s Spec, st State, o oracle) {
 			}
 		},
 		"wait and take": func(rt *rapid.T) {
-			if cost := rapid.Int64Range(1, s.N).Draw(rt, "cost"); cost <= Max(New(s, time.Time{})) {
+			if cost := rapid.Int64Range(1, s.N).Draw(rt, "cost"); cost <= New(s, time.Time{}).Max() {
 				now, _ = st.Earliest(now, now, cost)
 				take(now, cost)
 			}

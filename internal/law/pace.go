@@ -18,6 +18,7 @@ const growth = 20
 // pause. Then it doubles with each second after the 10 s, and what was not
 // used is not saved: each start comes an interval after the last.
 type Pace struct {
+	common
 	rate
 	end    Time
 	starts int64
@@ -150,10 +151,7 @@ func (p *Pace) Earliest(_, t Time, _ int64) (Time, bool) {
 
 // slot returns when the k-th start may come.
 func (p *Pace) slot(k int64) Time {
-	ns, frac := p.span(k)
-	if frac > 0 {
-		ns = addSat(ns, 1)
-	}
+	ns := p.span(k).ceil()
 	if !p.found || ns <= gentle {
 		return addSat(p.end, ns)
 	}
@@ -189,17 +187,11 @@ func (p *Pace) Take(t Time, _ int64) bool {
 	return false
 }
 
-func (p *Pace) Answered(Time, int64) {}
-
 func (p *Pace) Give(taken Time, _ int64, _ bool) {
 	if taken >= p.end && p.starts > 0 {
 		p.starts--
 	}
 }
-
-func (p *Pace) Spend(Time, int64) {}
-
-func (p *Pace) Remaining(Time) int64 { return Unlimited }
 
 func (p *Pace) Recovered(now Time) bool {
 	if p.step > 0 {
@@ -211,12 +203,51 @@ func (p *Pace) Recovered(now Time) bool {
 // over reports whether the gentle restart has ended.
 func (p *Pace) over(now Time) bool { return now >= p.free() }
 
-func (p *Pace) history(Time) []Entry { return nil }
+func (p *Pace) Expires(now Time) Time {
+	if p.step > 0 {
+		return max(now, addSat(p.end, memory))
+	}
+	return max(now, p.free())
+}
+
+// Max is one, for Pace counts starts.
+func (p *Pace) Max() int64 { return 1 }
+
+func (p *Pace) Clamp(now Time) int64 {
+	ahead := subSat(p.raised, now)
+	if ahead > 0 {
+		p.end, p.raised = earlier(p.end, ahead), now
+	}
+	return max(0, ahead)
+}
+
+func (p *Pace) idle(t Time) bool { return p.Recovered(t) }
+
+// foundVersion is version for a Pace whose rate was found. Readers that would let all
+// go after 10 s do not know it.
+const foundVersion = 2
+
+func (p *Pace) code(c *Codec) {
+	v := byte(version)
+	if p.found {
+		v = foundVersion
+	}
+	c.Version(&v, foundVersion)
+	c.Ints(&p.n, &p.per, &p.end, &p.starts, &p.raised, &p.step)
+	if !c.reading {
+		return
+	}
+	p.found, p.before = v == foundVersion, -Never
+	if p.n <= 0 || p.per <= 0 || p.found && p.per != second {
+		c.fail()
+	}
+}
+
+func (p *Pace) jumps() bool { return !p.found }
 
 func (p *Pace) simulate(Time) sim { return sim{kind: simPace, pace: *p} }
 
-// simulateAt is simulate with all of the plan up to t taken: all before i. The rate
-// is a limit's: else it matters when they start.
+// simulateAt: the rate is a limit's; else it matters when they start.
 func (p *Pace) simulateAt(now, t Time, plan *schedule) (s sim, i place) {
 	s, i = p.simulate(now), plan.find(after(t))
 	first := place{} // overdue, they start at now

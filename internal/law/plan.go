@@ -70,28 +70,14 @@ func (p *Plan) Earliest(st State, now, t Time, cost int64, fifo bool) (at Time, 
 // Sooner is Earliest for a start that was planned for until, and has just been
 // removed.
 func (p *Plan) Sooner(st State, now, t, until Time, cost int64) (at Time, atLeast bool) {
-	switch s := st.(type) {
-	case *sliding: // does not forget in the order in which it has counted
+	if !st.inOrder() {
 		until = Never
-	case *window:
-		if s.strict {
-			until = Never // it was planned by a guess
-		}
-	case *spaced:
-		if s.strict {
-			until = Never
-		}
 	}
 	return p.earliest(st, now, t, cost, false, until)
 }
 
 func (p *Plan) earliest(st State, now, t Time, cost int64, fifo bool, until Time) (at Time, atLeast bool) {
-	switch st := st.(type) {
-	case *Pace:
-		if st.Recovered(t) {
-			return t, false
-		}
-	case open:
+	if st.idle(t) {
 		return t, false
 	}
 	todo, begin := &p.todo, p.todo.steps
@@ -138,7 +124,7 @@ func (p *Plan) begin(st State, now, t Time, cost int64) (s sim, i place, from, s
 		known := p.known.from
 		if cost > 0 && p.since <= t && t <= known {
 			if p.stale {
-				p.refresh(st.(*window), now)
+				p.refresh(st, now)
 			}
 			s, i = p.known.restore(&p.todo)
 			return s, i, known, p.since, p.hard
@@ -148,17 +134,9 @@ func (p *Plan) begin(st State, now, t Time, cost int64) (s sim, i place, from, s
 			return s, i, t, t, true
 		}
 	}
-	switch st := st.(type) {
-	case *window:
-		if !st.strict {
-			s = st.simulateAt(now, t, &p.todo)
-			return s, s.window.end, t, t, true
-		}
-	case *Pace:
-		if !st.found {
-			s, i = st.simulateAt(now, t, &p.todo)
-			return s, i, t, t, true
-		}
+	if st.jumps() {
+		s, i = st.simulateAt(now, t, &p.todo)
+		return s, i, t, t, true
 	}
 	if p.mark != nil && p.mark.from <= t && now <= p.mark.from {
 		s, i = p.mark.restore(&p.todo)
@@ -168,9 +146,9 @@ func (p *Plan) begin(st State, now, t Time, cost int64) (s sim, i place, from, s
 }
 
 // refresh mends a checkpoint that is stale.
-func (p *Plan) refresh(w *window, now Time) {
-	s := w.simulateAt(now, p.known.from, &p.todo)
-	p.known.note(&s, p.known.from, s.window.end, &p.todo)
+func (p *Plan) refresh(st State, now Time) {
+	s, i := st.simulateAt(now, p.known.from, &p.todo)
+	p.known.note(&s, p.known.from, i, &p.todo)
 	p.stale = false
 }
 
@@ -178,16 +156,7 @@ func (p *Plan) refresh(w *window, now Time) {
 // the law cannot begin one anywhere by itself.
 func (p *Plan) Mark(st State, now, t Time) {
 	p.mark = nil
-	switch st := st.(type) {
-	case *window:
-		if !st.strict {
-			return
-		}
-	case *Pace:
-		if !st.found {
-			return
-		}
-	case open:
+	if st.jumps() || st.idle(t) {
 		return
 	}
 	s, i, t, _, _ := p.begin(st, now, t, 0)
@@ -200,19 +169,7 @@ func (p *Plan) Mark(st State, now, t Time) {
 // difference to starts before it; or little enough to hold back there. No more
 // than some hundred starts are planned between the two.
 func (p *Plan) Reach(st State, t Time) Time {
-	at := t
-	switch s := st.(type) {
-	case *window:
-		at = subSat(t, s.per)
-	case *sliding:
-		at = subSat(t, 2*s.per)
-	case *bucket:
-		ns, _ := s.span(s.burst)
-		at = subSat(t, ns)
-	case *spaced:
-		ns, _ := s.span(1)
-		at = subSat(t, ns)
-	}
+	at := st.reach(t)
 	const most = 4 // chunks
 	if i := p.todo.find(key{t, 0}).chunk - most; i >= 0 {
 		at = max(at, p.todo.get(place{i, 0}).at)

@@ -52,7 +52,7 @@ func with(todo []planned, e planned) []planned {
 
 // firstInPlan scans for the first instant at which a start spoils no other.
 func firstInPlan(o oracle, s Spec, now, t Time, cost int64, todo []planned) Time {
-	if cost > Max(New(s, time.Time{})) {
+	if cost > New(s, time.Time{}).Max() {
 		return Never
 	}
 	for t := max(now, t); t < 1_000_000; t++ {

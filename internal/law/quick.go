@@ -63,13 +63,6 @@ func NewQuick(st State, now Time) *Quick {
 	return q
 }
 
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
 // Try takes cost units at now if they fit, and reports whether it did. Where it
 // cannot tell, ok is false, and the lock's holder decides. It is for a Bucket:
 // Starts has its own.
@@ -111,7 +104,7 @@ func (q *Quick) Hold(st State, now Time) Time {
 	if w%q.scale < 0 {
 		t--
 	}
-	b.full, b.frac = q.base+t, (w-t*q.scale)*q.grain
+	b.full = moment{q.base + t, (w - t*q.scale) * q.grain}
 	b.seenFull(now)
 	return now
 }
@@ -123,10 +116,10 @@ func (q *Quick) Release(st State, now Time) bool {
 		return q.Starts.release(st.(*window), now)
 	}
 	b := st.(*bucket)
-	ns := subSat(b.full, q.base)
+	ns := subSat(b.full.ns, q.base)
 	if now > q.until || ns > q.until-q.base || ns < q.base-q.until {
 		return false
 	}
-	q.word.Store(ns*q.scale + b.frac/q.grain)
+	q.word.Store(ns*q.scale + b.full.frac/q.grain)
 	return true
 }

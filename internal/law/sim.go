@@ -1,20 +1,24 @@
 package law
 
-// sim is a copy of a State to plan with: a value, so that planning allocates
-// nothing. Starts are taken in order of time. The zero sim has no limit.
+// sim is a copy of a State to plan with. Starts are taken in order of time. The
+// zero sim has no limit.
+//
+// It is a value that has room for every law, and its methods are the one place that
+// tells laws apart by a switch: a search copies a sim several times for each start
+// that it looks at, and behind an interface each copy would be an allocation. A State
+// makes its sim by simulate, and only here is it known which laws have one.
 type sim struct {
 	kind     simKind
-	bucket   bucket
-	spaced   spaced
+	bucket   bucket // of Spaced too
 	sliding  sliding
 	calendar calendar
 	pace     Pace
 	learned  Cap
 	window   windowSim
-	// loose: it depends on an answer to come. strict: so does whatever is
+	// loose: it depends on a response to come. strict: so does whatever is
 	// taken from now on.
 	loose, strict bool
-	slack         Time // by how much a planned start may come later; see Latency
+	slack         Time // by how much a planned start may come later; see State.Latency
 }
 
 type simKind uint8
@@ -22,7 +26,6 @@ type simKind uint8
 const (
 	simOpen simKind = iota
 	simBucket
-	simSpaced
 	simSliding
 	simCalendar
 	simPace
@@ -34,9 +37,7 @@ const (
 func (s *sim) earliest(t Time, cost int64, todo *schedule) (at Time, atLeast bool) {
 	switch s.kind {
 	case simBucket:
-		return s.bucket.Earliest(t, t, cost)
-	case simSpaced:
-		at, _ = s.spaced.Earliest(t, t, cost)
+		at, _ = s.bucket.Earliest(t, t, s.bucket.room(cost))
 		return at, s.loose
 	case simSliding:
 		return s.sliding.Earliest(t, t, cost)
@@ -47,9 +48,6 @@ func (s *sim) earliest(t Time, cost int64, todo *schedule) (at Time, atLeast boo
 	case simCap:
 		return s.learned.Earliest(t, t, cost)
 	case simWindow:
-		if cost > s.window.n {
-			return Never, false
-		}
 		return s.window.earliest(t, cost, todo)
 	}
 	return t, false
@@ -60,8 +58,6 @@ func (s *sim) take(t Time, cost int64, todo *schedule) {
 	switch s.kind {
 	case simBucket:
 		s.bucket.Take(t, cost)
-	case simSpaced:
-		s.spaced.Take(t, cost)
 		s.loose = s.loose || s.strict
 	case simSliding:
 		s.sliding.Take(t, cost)
@@ -77,9 +73,44 @@ func (s *sim) take(t Time, cost int64, todo *schedule) {
 	}
 }
 
+// forgets reports whether at the instant at a start at t no longer counts. The state
+// has not been asked about at yet.
+func (s *sim) forgets(t, at Time) bool {
+	switch s.kind {
+	case simBucket:
+		return s.bucket.Recovered(at)
+	case simSliding:
+		return at >= addSat(t, 2*s.sliding.per)
+	case simCalendar:
+		return !s.calendar.clock(at).Before(s.calendar.end)
+	case simPace:
+		return s.pace.over(at)
+	case simCap:
+		return at >= s.learned.end && !s.learned.blind
+	case simWindow:
+		return at >= addSat(t, s.window.per)
+	}
+	return true
+}
+
+// pass takes all starts until t from place i on, and returns the place after
+// them. What is overdue starts at now.
+func (s *sim) pass(now, t Time, todo *schedule, i place) place {
+	for e := todo.get(i); e != nil && e.at <= t; e = todo.get(i) {
+		if c := &todo.chunks[i.chunk]; s.kind == simBucket && i.i == 0 && e.at >= now && c.list[len(c.list)-1].at <= t && s.bucket.passChunk(c) {
+			s.loose = s.loose || s.strict
+			i = place{i.chunk + 1, 0}
+			continue
+		}
+		s.take(max(now, e.at), e.cost, todo)
+		i = todo.next(i)
+	}
+	return i
+}
+
 // spoils returns the first start of todo, from place i on, that would no longer
-// be possible if cost units more started at t, or nil. What is not possible
-// anyway, since it was planned by a guess that has proved wrong, holds nobody
+// be possible if cost units more started at t, or nil. A start that is not possible
+// anyway, since it was planned by a guess that has proved wrong, holds no other
 // back. Those cost units were planned for until, so that from then on they take
 // no more than before.
 func (s *sim) spoils(t Time, cost int64, todo *schedule, i place, until Time) *planned {
@@ -115,27 +146,4 @@ func (s *sim) spoils(t Time, cost int64, todo *schedule, i place, until Time) *p
 		c.take(e.at, e.cost, todo)
 	}
 	return nil
-}
-
-// forgets reports whether at the instant at a start at t no longer counts.
-func (s *sim) forgets(t, at Time) bool {
-	switch s.kind {
-	case simOpen:
-		return true
-	case simBucket:
-		return s.bucket.Recovered(at)
-	case simSpaced:
-		return s.spaced.bucket.Recovered(at)
-	case simSliding:
-		return at >= addSat(t, 2*s.sliding.per)
-	case simCalendar:
-		return !s.calendar.clock(at).Before(s.calendar.end) // roll has not been here yet
-	case simPace:
-		return s.pace.over(at)
-	case simCap:
-		return at >= s.learned.end && !s.learned.blind // roll has not been here yet
-	case simWindow:
-		return at >= addSat(t, s.window.per)
-	}
-	return false
 }

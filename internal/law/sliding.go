@@ -1,16 +1,12 @@
 package law
 
-import (
-	"math"
-	"math/bits"
-)
-
 // sliding keeps two counters: cur since start, prev in the period before. What
 // counts at t is cur plus prev weighted by the part of the previous window that
 // lies within the last period. Windows begin with the first use and keep their
 // rhythm from then on: units given back may then free others, but never make
 // one wait longer.
 type sliding struct {
+	common
 	n, per    int64
 	used      bool
 	start     Time
@@ -51,9 +47,8 @@ func (s *sliding) Earliest(_, t Time, cost int64) (Time, bool) {
 			return t, false
 		}
 		// prev x (per-elapsed) <= room x per holds from here on.
-		hi, lo := bits.Mul64(uint64(room), uint64(c.per))
-		q, _ := bits.Div64(hi, lo, uint64(c.prev)) // room < prev, so that it fits
-		if at := c.start + c.per - int64(q); at < c.start+c.per {
+		q, _ := mulDiv(room, c.per, 0, c.prev) // less than per, since room < prev
+		if at := c.start + c.per - q; at < c.start+c.per {
 			return max(t, at), false
 		}
 	}
@@ -65,8 +60,6 @@ func (s *sliding) Take(t Time, cost int64) bool {
 	s.cur = addSat(s.cur, cost)
 	return false
 }
-
-func (s *sliding) Answered(Time, int64) {}
 
 func (s *sliding) Give(taken Time, cost int64, _ bool) {
 	switch {
@@ -83,7 +76,7 @@ func (s *sliding) Spend(now Time, n int64) {
 		return
 	}
 	s.roll(now)
-	back := -max(n, -math.MaxInt64)
+	back := subSat(0, n)
 	old := min(s.prev, back)
 	s.prev -= old
 	s.cur = max(0, s.cur-(back-old))
@@ -91,16 +84,53 @@ func (s *sliding) Spend(now Time, n int64) {
 
 func (s *sliding) Remaining(now Time) int64 {
 	s.roll(now)
-	past := uint64(s.per - min(s.per, max(0, subSat(now, s.start))))
-	hi, lo := bits.Mul64(uint64(s.prev), past)
-	lo, carry := bits.Add64(lo, uint64(s.per)-1, 0)
-	weighted, _ := bits.Div64(hi+carry, lo, uint64(s.per))
-	return subSat(subSat(s.n, s.cur), int64(weighted))
+	past := s.per - min(s.per, max(0, subSat(now, s.start)))
+	weighted, _ := mulDiv(s.prev, past, s.per-1, s.per)
+	return subSat(subSat(s.n, s.cur), weighted)
 }
 
 func (s *sliding) Recovered(now Time) bool {
 	s.roll(now)
 	return s.cur == 0 && s.prev == 0
+}
+
+func (s *sliding) Expires(now Time) Time {
+	if s.used {
+		return max(now, addSat(s.start, addSat(s.per, s.per)))
+	}
+	return now
+}
+
+func (s *sliding) Max() int64 { return s.n }
+
+func (s *sliding) Clamp(now Time) int64 {
+	if !s.used || s.start <= now {
+		return 0
+	}
+	ahead := subSat(s.start, now)
+	s.start = now
+	return ahead
+}
+
+func (s *sliding) reach(t Time) Time { return subSat(t, 2*s.per) }
+
+// inOrder: units given back free the weight of others.
+func (s *sliding) inOrder() bool { return false }
+
+func (s *sliding) inherit(old State, _ Time) bool {
+	o, ok := old.(*sliding)
+	if !ok || s.per != o.per {
+		return false
+	}
+	n := s.n
+	*s = *o
+	s.n = n
+	return true
+}
+
+func (s *sliding) code(c *Codec) {
+	c.Bool(&s.used)
+	c.Ints(&s.start, &s.cur, &s.prev)
 }
 
 func (s *sliding) history(now Time) []Entry {
@@ -115,7 +145,7 @@ func (s *sliding) history(now Time) []Entry {
 	return h
 }
 
-// simulate is a use: the windows must not move with whoever starts first.
+// simulate is a use: the windows must not move with the request that starts first.
 func (s *sliding) simulate(now Time) sim {
 	s.begin(now)
 	return sim{kind: simSliding, sliding: *s}

@@ -1,28 +1,26 @@
 package law
 
-// spaced admits one unit per interval, without a burst, and a cost of c holds
+// spaced admits one unit per interval, without a burst, and a cost of c takes
 // the budget for c intervals: a bucket that must be full for a start, whatever
-// its cost. Where it is strict, the intervals count from the answer, and only
+// its cost. Where it is strict, the intervals count from the response, and only
 // one start is in flight.
 type spaced struct {
 	bucket // full: when the next start may be
-	strict bool
-	flying int64 // strict: units in flight
-	slack  Time  // strict: see Latency
+	inFlight
+}
+
+func newSpaced(s Spec) *spaced {
+	return &spaced{bucket: *newBucket(s.shape()), inFlight: inFlight{strict: s.Strict}}
 }
 
 func (s *spaced) Earliest(now, t Time, cost int64) (Time, bool) {
-	if s.n == 0 || cost > MaxN {
-		return Never, false
+	if s.flying == 0 {
+		return s.bucket.Earliest(now, t, s.room(cost))
 	}
 	b := s.bucket.copy()
-	if s.flying > 0 {
-		b.Take(now, s.flying) // if it is answered at now
-	}
-	if b.frac > 0 {
-		b.full = addSat(b.full, 1)
-	}
-	return max(t, b.full), s.flying > 0
+	b.Take(now, s.flying) // if its response comes now
+	at, _ := b.Earliest(now, t, b.room(cost))
+	return at, at != Never
 }
 
 func (s *spaced) Take(t Time, cost int64) bool {
@@ -33,16 +31,16 @@ func (s *spaced) Take(t Time, cost int64) bool {
 	return s.bucket.Take(t, cost)
 }
 
-func (s *spaced) Answered(t Time, cost int64) {
+func (s *spaced) Done(t Time, cost int64) {
 	if s.strict {
-		s.flying = max(0, s.flying-cost)
+		s.done(cost)
 		s.bucket.Take(t, cost)
 	}
 }
 
-func (s *spaced) Give(taken Time, cost int64, flying bool) {
-	if flying {
-		s.flying = max(0, s.flying-cost)
+func (s *spaced) Give(taken Time, cost int64, inFlight bool) {
+	if inFlight {
+		s.done(cost)
 		return
 	}
 	s.bucket.Give(taken, cost, false)
@@ -57,11 +55,29 @@ func (s *spaced) Remaining(now Time) int64 {
 
 func (s *spaced) Recovered(now Time) bool { return s.flying == 0 && s.bucket.Recovered(now) }
 
-func (s *spaced) inherit(o *spaced, now Time) {
+func (s *spaced) Expires(now Time) Time {
+	if s.flying > 0 {
+		return Never
+	}
+	return s.bucket.Expires(now)
+}
+
+func (s *spaced) due(slot, now Time) Time {
+	if s.strict {
+		return now
+	}
+	return slot
+}
+
+func (s *spaced) inherit(old State, now Time) bool {
+	o, ok := old.(*spaced)
+	if !ok {
+		return false
+	}
 	if s.rate == o.rate {
 		s.bucket = o.bucket
 	} else {
-		for _, e := range o.held(now) {
+		for _, e := range o.running(now) {
 			s.bucket.Take(e.At, e.Cost)
 		}
 	}
@@ -70,34 +86,36 @@ func (s *spaced) inherit(o *spaced, now Time) {
 	} else if o.flying > 0 {
 		s.bucket.Take(now, o.flying)
 	}
+	return true
 }
 
-// held returns the intervals still running at now as one entry: a start so long
+// running returns the intervals still running at now as one entry: a start so long
 // ago that its last interval ends when the budget is free.
-func (s *spaced) held(now Time) []Entry {
-	if s.n == 0 || s.isFull(now) {
-		return nil
+func (s *spaced) running(now Time) []Entry {
+	h := s.bucket.history(now)
+	for i := range h {
+		h[i].At = min(now, subSat(s.full.ns, s.span(1).ns))
 	}
-	one, _ := s.span(1)
-	return []Entry{{At: min(now, subSat(s.full, one)), Cost: s.ceilUnits(subSat(s.full, now), s.frac)}}
+	return h
 }
 
 func (s *spaced) history(now Time) []Entry {
-	h := s.held(now)
+	h := s.running(now)
 	if s.flying > 0 {
 		h = append(h, Entry{At: now, Cost: s.flying})
 	}
 	return h
 }
 
+func (s *spaced) code(c *Codec) {
+	s.bucket.code(c)
+	c.Ints(&s.flying)
+}
+
 func (s *spaced) simulate(now Time) sim {
-	c := *s
-	c.bucket = s.bucket.copy()
-	loose := false
-	if c.flying > 0 {
-		c.bucket.Take(now, c.flying)
-		c.flying, loose = 0, true
+	c := sim{kind: simBucket, bucket: s.bucket.copy(), loose: s.flying > 0, strict: s.strict, slack: s.slack}
+	if s.flying > 0 {
+		c.bucket.Take(now, s.flying)
 	}
-	c.strict = false
-	return sim{kind: simSpaced, spaced: c, loose: loose, strict: s.strict, slack: s.slack}
+	return c
 }

@@ -69,13 +69,14 @@ func (s Spec) Shared() Spec {
 }
 
 func (s Spec) shape() *shape {
-	switch {
-	case s.common != nil:
+	if s.common != nil {
 		return s.common
-	case s.Kind == Spaced:
-		return newShape(s.rate(), 1)
 	}
-	return newShape(s.rate(), s.burst())
+	shape := newShape(s.rate(), s.burst())
+	if s.Kind == Spaced {
+		shape.burst, shape.whole = 1, true
+	}
+	return shape
 }
 
 // The largest valid N and Burst, the longest valid Per, and the longest time
@@ -120,7 +121,7 @@ func (s Spec) Validate() (bad []string) {
 		say("Burst is %d; it must be 1 to 1,000,000,000, or 0 for N, since a smaller one admits nothing", s.Burst)
 	}
 	if len(bad) == 0 && s.Kind == Bucket && s.N > 0 {
-		if fill, _ := s.rate().span(s.burst()); fill > int64(maxFill) {
+		if s.rate().span(s.burst()).ns > int64(maxFill) {
 			say("Burst is %d; at this rate it takes more than 100 years to fill, and must be smaller", s.Burst)
 		}
 	}
@@ -129,6 +130,10 @@ func (s Spec) Validate() (bad []string) {
 	}
 	return bad
 }
+
+// Reservable reports whether units under s can be reserved, to be taken later: what
+// has room now keeps it as long as nothing else is taken.
+func (s Spec) Reservable() bool { return s.N > 0 && !s.Strict && s.Kind != Spaced }
 
 // Period returns Per, or the nominal length of a calendar unit.
 func (s Spec) Period() time.Duration {

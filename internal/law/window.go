@@ -3,6 +3,7 @@ package law
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 // exact is how many starts a window remembers one by one. Beyond that, starts
@@ -10,37 +11,24 @@ import (
 // the end of the slice: a unit may come back up to one slice late, never early.
 const exact = 65_536
 
-// Entry is units that count from one instant on.
-type Entry struct {
-	At   Time
-	Cost int64
-}
-
 // window admits at most n units in any half-open period: a unit comes back one
-// period after its start or, where strict, after its answer.
+// period after its start or, where strict, after its response.
 type window struct {
 	*shape
-	*answers         // calm where it is not strict
-	sum      int64   // of log, from head on; with flying it fits into an int64
-	log      []Entry // a ring of starts by time; its length is a power of two
-	head     int     // index of the oldest entry, not masked
-	len      int
+	*inFlight         // calm where it is not strict
+	sum       int64   // of log, from head on; with what is in flight it fits into an int64
+	log       []Entry // a ring of starts by time; its length is a power of two
+	head      int     // index of the oldest entry, not masked
+	len       int
 }
 
-// answers is what a strict window knows of answers to come.
-type answers struct {
-	strict bool
-	flying int64 // units in flight
-	slack  Time  // the longest latency of late; see Latency
-}
-
-// calm is the answers of every window that is not strict. Nobody writes to it.
-var calm answers
+// calm is the inFlight of every window that is not strict. It is only read.
+var calm inFlight
 
 func newWindow(s *shape, strict bool) *window {
-	w := &window{shape: s, answers: &calm}
+	w := &window{shape: s, inFlight: &calm}
 	if strict {
-		w.answers = &answers{strict: true}
+		w.inFlight = &inFlight{strict: true}
 	}
 	return w
 }
@@ -73,7 +61,7 @@ func (w *window) Earliest(now, t Time, cost int64) (Time, bool) {
 			return t, false
 		}
 		if i == w.len {
-			return max(t, addSat(max(now, w.last()), w.per)), true // if all in flight are answered now
+			return max(t, addSat(max(now, w.last()), w.per)), true // if all responses come now
 		}
 		e := w.at(i)
 		left -= e.Cost
@@ -107,11 +95,7 @@ func (w *window) fit(cost int64) int64 {
 	if over <= 0 {
 		return cost
 	}
-	for i := 0; i < w.len && over > 0; i++ {
-		over -= w.drop(w.at(i), over)
-	}
-	w.trim()
-	return cost - over
+	return cost - w.dropOldest(over)
 }
 
 func (w *window) push(t Time, cost int64) {
@@ -157,35 +141,29 @@ func (w *window) grow() {
 	w.log = log
 }
 
-func (w *window) Answered(t Time, cost int64) {
+func (w *window) Done(t Time, cost int64) {
 	if w.strict {
-		w.flying = max(0, w.flying-cost)
+		w.done(cost)
 		w.push(t, cost)
 	}
 }
 
-func (w *window) Give(taken Time, cost int64, flying bool) {
-	if flying {
+func (w *window) Give(taken Time, cost int64, inFlight bool) {
+	if inFlight {
 		if w.strict {
-			w.flying = max(0, w.flying-cost)
+			w.done(cost)
 		}
 		return
 	}
 	// The first entry at or after taken has it: an entry's time is that of its
 	// starts or, in a slice, a little later.
-	lo, hi := 0, w.len
-	for lo < hi {
-		if m := (lo + hi) / 2; w.at(m).At < taken {
-			lo = m + 1
-		} else {
-			hi = m
-		}
+	i := sort.Search(w.len, func(i int) bool { return w.at(i).At >= taken })
+	if i == w.len {
+		return
 	}
-	if lo < w.len {
-		if e := w.at(lo); e.At == taken || e.At == w.slice(taken) {
-			w.drop(e, cost)
-			w.trim()
-		}
+	if e := w.at(i); e.At == taken || e.At == w.slice(taken) {
+		w.drop(e, cost)
+		w.trim()
 	}
 }
 
@@ -200,6 +178,15 @@ func (w *window) trim() {
 	}
 }
 
+// dropOldest takes back the n oldest units, and returns how many are missing.
+func (w *window) dropOldest(n int64) (missing int64) {
+	for i := 0; i < w.len && n > 0; i++ {
+		n -= w.drop(w.at(i), n)
+	}
+	w.trim()
+	return n
+}
+
 func (w *window) drop(e *Entry, cost int64) int64 {
 	cost = min(cost, e.Cost)
 	e.Cost -= cost
@@ -211,12 +198,9 @@ func (w *window) Spend(now Time, n int64) {
 	w.expire(now)
 	if n > 0 {
 		w.push(now, n)
+		return
 	}
-	back := -max(n, -math.MaxInt64)
-	for i := 0; i < w.len && back > 0; i++ {
-		back -= w.drop(w.at(i), back)
-	}
-	w.trim()
+	w.dropOldest(subSat(0, n))
 }
 
 func (w *window) Remaining(now Time) int64 {
@@ -229,7 +213,43 @@ func (w *window) Recovered(now Time) bool {
 	return w.sum == 0 && w.flying == 0
 }
 
-func (w *window) inherit(o *window, now Time) {
+func (w *window) Expires(now Time) Time {
+	switch {
+	case w.flying > 0:
+		return Never
+	case w.len > 0:
+		return max(now, addSat(w.last(), w.per))
+	}
+	return now
+}
+
+func (w *window) Max() int64 { return w.n }
+
+func (w *window) Clamp(now Time) int64 {
+	latest := now
+	if w.len >= exact {
+		latest = w.slice(now)
+	}
+	if w.len == 0 || w.last() <= latest {
+		return 0
+	}
+	ahead, cost := subSat(w.last(), now), int64(0)
+	for w.len > 0 && w.last() > latest {
+		cost += w.at(w.len - 1).Cost
+		w.len--
+	}
+	w.sum -= cost
+	w.add(now, cost)
+	return ahead
+}
+
+func (w *window) reach(t Time) Time { return subSat(t, w.per) }
+
+func (w *window) inherit(old State, now Time) bool {
+	o, ok := old.(*window)
+	if !ok {
+		return false
+	}
 	o.expire(now)
 	w.log, w.head, w.len, w.sum = slices.Clone(o.log), o.head, o.len, o.sum
 	if w.strict {
@@ -237,6 +257,7 @@ func (w *window) inherit(o *window, now Time) {
 	} else if o.flying > 0 {
 		w.push(now, o.flying)
 	}
+	return true
 }
 
 func (w *window) history(now Time) []Entry {
@@ -251,6 +272,38 @@ func (w *window) history(now Time) []Entry {
 	return h
 }
 
+// saturates is a sum from which on earlier versions may have written another than that
+// of the costs.
+const saturates = Unlimited / 2
+
+func (w *window) code(c *Codec) {
+	flying, sum, n := w.flying, w.sum, w.len
+	c.Ints(&flying, &sum)
+	c.Size(&n)
+	if c.reading && w.strict && flying >= 0 {
+		w.flying = flying
+	} else if flying != w.flying {
+		c.fail()
+	}
+	for i := 0; i < n && c.err == nil; i++ {
+		var e Entry
+		if !c.reading {
+			e = *w.at(i)
+		}
+		c.Ints(&e.At, &e.Cost)
+		switch {
+		case !c.reading || c.err != nil:
+		case e.Cost < 0:
+			c.fail()
+		default:
+			w.add(e.At, e.Cost)
+		}
+	}
+	if sum != w.sum && max(sum, w.sum) < saturates {
+		c.fail()
+	}
+}
+
 // windowSim plans with a window without copying its log: what it has taken in
 // the plan is a run of the plan's own entries, and both are read by their place.
 type windowSim struct {
@@ -260,7 +313,7 @@ type windowSim struct {
 	at, end place // the plan's entries from at on and before end are taken, and count
 	flown   bool
 	sum     int64
-	guessed int64 // units that came back by an answer assumed to come at once
+	guessed int64 // units that came back by a response assumed to come at once
 }
 
 func (w *window) simulate(now Time) sim {
@@ -268,9 +321,10 @@ func (w *window) simulate(now Time) sim {
 	return sim{kind: simWindow, slack: w.slack, window: windowSim{window: w, now: now, log: w.head, sum: w.sum + w.flying, flown: w.flying == 0}}
 }
 
-// simulateAt is simulate with all of the plan up to t taken, and what no longer
-// counts at t forgotten. The law is not strict.
-func (w *window) simulateAt(now, t Time, plan *schedule) sim {
+func (w *window) jumps() bool { return !w.strict }
+
+// simulateAt also forgets what no longer counts at t.
+func (w *window) simulateAt(now, t Time, plan *schedule) (sim, place) {
 	s := w.simulate(now)
 	old := subSat(t, w.per)
 	for i := 0; i < w.len && w.at(i).At <= old; i++ {
@@ -283,11 +337,11 @@ func (w *window) simulateAt(now, t Time, plan *schedule) sim {
 	}
 	_, cost := plan.between(s.window.at, s.window.end)
 	s.window.sum = addSat(s.window.sum, cost)
-	return s
+	return s, s.window.end
 }
 
 // oldest returns the first unit that still counts. The plan comes after the
-// log, and between them what is in flight, as if answered now.
+// log, and between them what is in flight, as if its responses came now.
 func (s *windowSim) oldest(plan *schedule) (e Entry, ok bool) {
 	switch {
 	case s.log < s.window.head+s.window.len:
@@ -317,6 +371,9 @@ func (s *windowSim) forget(plan *schedule) {
 
 // earliest is window.Earliest over the log and the plan.
 func (s *windowSim) earliest(t Time, cost int64, plan *schedule) (Time, bool) {
+	if cost > s.n {
+		return Never, false
+	}
 	s.log = max(s.log, s.window.head)
 	for {
 		e, ok := s.oldest(plan)

@@ -165,14 +165,17 @@ func (l *Line) part(b *Budget) {
 func (l *Line) SetCaps(waiting, inFlight int) { l.Reconfigure(nil, waiting, inFlight) }
 
 func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
-	before := law.Max(b.state)
+	before := int64(0)
+	if b.state != nil {
+		before = b.state.Max()
+	}
 	if s == nil {
 		b.state, b.strict = law.Open(), false
 	} else {
 		b.state, b.strict = law.Convert(b.state, *s, now, l.wall(now)), s.Strict
 	}
 	l.strict = l.strict || b.strict
-	if l.waiting > 0 && law.Max(b.state) < before {
+	if l.waiting > 0 && b.state.Max() < before {
 		l.lowered = true
 	}
 	l.watch(b)

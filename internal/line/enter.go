@@ -237,7 +237,7 @@ func (l *Line) needNotPlan(a *Ask, gate *Gate) bool {
 		return false
 	}
 	for i := range a.Needs {
-		if a.Needs[i].Cost > law.Max(a.Needs[i].B.state) {
+		if a.Needs[i].Cost > a.Needs[i].B.state.Max() {
 			return false
 		}
 	}

@@ -329,8 +329,8 @@ func (l *Line) Responded(needs []Need) time.Duration {
 	strict := false
 	for i := range needs {
 		if n := &needs[i]; n.inFlight {
-			n.B.state.Answered(now, n.Cost)
-			law.Latency(n.B.state, now-n.at)
+			n.B.state.Done(now, n.Cost)
+			n.B.state.Latency(now - n.at)
 			n.B.forget()
 			if !strict {
 				l.more().stamp++ // marks the budgets with an answer

@@ -54,7 +54,7 @@ func (p foresight) refusal(needs []Need, now law.Time, deadline bool) *Refusal {
 		return r
 	}
 	if p.bind >= 0 {
-		switch most := law.Max(needs[p.bind].B.state); {
+		switch most := needs[p.bind].B.state.Max(); {
 		case most == 0:
 			r.Reason = ByDisabled
 		case needs[p.bind].Cost > most:
