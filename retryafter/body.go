@@ -33,9 +33,9 @@ func (b bodied) ReadBody(status int, h http.Header, prefix []byte, now time.Time
 }
 
 // ReadBody is Read with prefix, the first bytes of the response's body, without a
-// content coding. At most 4 KiB are read, and they may end anywhere. It is worth its
-// while for refusals only: a status from 400 on. ReadBody returns false if the body
-// says nothing beyond the headers.
+// content coding. At most 4 KiB are read, and they may end anywhere. Only the body
+// of a refusal, with a status from 400 on, is worth reading. ReadBody returns false
+// if the body says nothing beyond the headers.
 func (r *Reader) ReadBody(status int, h http.Header, prefix []byte, now time.Time) (Signal, bool) {
 	var s Signal
 	if r.set != 0 {

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// A Dialect is one way in which servers speak of limits. Implement it to teach
-// this package a new one; give it to [NewReader]. It may be used by many
-// goroutines at once.
+// A Dialect is one way in which servers describe their limits. Implement it to add
+// one, and pass it to [NewReader]. It must be safe for concurrent use.
 type Dialect interface {
-	// Name is short, in lower case, and constant: "github".
+	// Name returns a short, constant name in lower case, such as "github".
 	Name() string
-	// Read reads the status and the headers of a response that came at now. It is
-	// false when the response says nothing in this dialect. It must not change h.
+	// Read reads the status and the headers of a response that arrived at now. It
+	// returns false if the response says nothing in this dialect. It must not
+	// change h.
 	Read(status int, h http.Header, now time.Time) (Signal, bool)
 }
 
-// A BodyDialect is a Dialect whose refusals only the body tells from others, such
-// as GitHub's secondary limits. Of the built-in ones [GitHub], [AWS], [Google],
-// [OpenAI], Anthropic's and Stripe's are.
+// A BodyDialect is a Dialect with refusals that only the body reveals, such as
+// GitHub's secondary limits. Of the built-in dialects, [GitHub], [AWS], [Google],
+// [OpenAI], and those of Anthropic and Stripe are.
 type BodyDialect interface {
 	Dialect
-	// ReadBody reads the response with prefix, the first bytes of its body, at most
-	// 4 KiB, perhaps cut off anywhere. The Signal holds what the headers say, too. It
-	// is false when the body does not tell a throttle.
+	// ReadBody reads the response with prefix, the first bytes of its body: at most
+	// 4 KiB, which may end anywhere. The Signal includes what the headers say. It
+	// returns false if the body does not reveal a throttle.
 	ReadBody(status int, h http.Header, prefix []byte, now time.Time) (Signal, bool)
 }
 
-// The dialects that read a response differently, or read its body, when they are
-// chosen. All others, too, are in [Dialects].
+// The dialects that are worth choosing explicitly, because they read a response
+// differently or read its body. [Dialects] returns all others, too.
 var (
-	None       Dialect = none{}             // reads nothing: among the dialects of a [Reader] it switches listening off
+	None       Dialect = none{}             // reads nothing: among the dialects of a [Reader] it turns all reading off
 	RFC9110    Dialect = &retryAfterRow     // Retry-After alone: RFC 9110, section 10.2.3
 	RateLimit  Dialect = &rateLimitRow      // RateLimit, RateLimit-Policy, RateLimit-*: draft-ietf-httpapi-ratelimit-headers, 03 to 10
 	XRateLimit Dialect = &xRateLimitRow     // X-RateLimit-*, by the size of the number
@@ -41,7 +41,7 @@ var (
 	Binance    Dialect = &binanceRow        // limits the address: github.com/binance/binance-spot-api-docs
 	Discord    Dialect = &discordRow        // a fraction in Retry-After, buckets: github.com/discord/discord-api-docs
 	DiscordV6  Dialect = &discordV6Row      // milliseconds in Retry-After: the same, before version 8
-	GitHub     Dialect = bodied{&gitHubRow} // 403 too; the body tells secondary limits: docs.github.com, "Rate limits for the REST API"
+	GitHub     Dialect = bodied{&gitHubRow} // 403 too; secondary limits are in the body: docs.github.com, "Rate limits for the REST API"
 	GitLab     Dialect = &gitLabRow         // an epoch in RateLimit-Reset: docs.gitlab.com, "User and IP rate limits"
 	Google     Dialect = bodied{&googleRow} // rateLimitExceeded, RetryInfo in the body: developers.google.com, "Resolve errors"
 	Linear     Dialect = &linearRow         // 400 too; an epoch in ms: linear.app/developers, "Rate limiting"
@@ -54,8 +54,8 @@ var (
 	Twitter    Dialect = &twitterRow        // limits the endpoint, not the caller: docs.x.com, "Rate limits"
 )
 
-// Dialects returns all built-in dialects, those of the standards first. Find one
-// by its Name.
+// Dialects returns all built-in dialects, those of the standards first. Select from
+// them by Name.
 func Dialects() []Dialect { return slices.Clone(dialects) }
 
 var dialects = func() []Dialect {

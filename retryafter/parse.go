@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Parse reads one Retry-After value as RFC 9110, section 10.2.3, defines it: a
-// number of seconds, or an HTTP-date in any of its three forms, which is measured
-// against now. The result is rounded up to a whole millisecond, saturates at the
-// largest Duration, and is zero for a date that is past. It is false for
-// everything else: a sign, a fraction, an exponent, a unit, a list, a date in
-// another form or zone, an empty value.
+// Parse reads one Retry-After value as defined by RFC 9110, section 10.2.3: a
+// number of seconds, or an HTTP-date in any of its three forms, measured against
+// now. The result is rounded up to a whole millisecond, saturates at the largest
+// Duration, and is zero for a date in the past. Parse returns false for everything
+// else: a sign, a fraction, an exponent, a unit, a list, a date in another form or
+// zone, an empty value.
 func Parse(value string, now time.Time) (time.Duration, bool) {
 	if len(value) > maxValue {
 		return 0, false

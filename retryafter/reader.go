@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Reader reads responses in a chosen set of dialects. Make one for each host
-// and keep it: it never changes, and may be used by many goroutines. The zero
-// Reader reads nothing.
+// A Reader reads responses in a chosen set of dialects. Create one for each host
+// and keep it: it never changes, and is safe for concurrent use. The zero Reader
+// reads nothing.
 type Reader struct {
 	set    bitset     // the rows that are read
 	all    bool       // which are all
@@ -19,24 +19,25 @@ type Reader struct {
 
 var everything = NewReader(nil, "")
 
-// Read reads the status and the headers of a response that came at now, in every
-// built-in dialect. The keys of h must be canonical, as net/http makes them. A
-// [Reader] that knows the host may read it better.
+// Read reads the status and the headers of a response that arrived at now, in every
+// built-in dialect. The keys of h must be canonical, as in net/http. A [Reader]
+// that knows the host may read the response better.
 func Read(status int, h http.Header, now time.Time) (s Signal) {
 	everything.read(&s, status, h, now)
 	return s
 }
 
-// NewReader returns a Reader of the given dialects. Of none given it reads all
-// built-in ones; with [None] among them it reads nothing at all. When a response has
-// headers whose meaning differs between dialects, what else it shows decides
-// between those given, then the host when it is known for one of them, then their
-// order; a number that is still ambiguous is read by its size. Every built-in
-// dialect understands Retry-After. Dialects that are not built in are asked in
-// order; they add to what was read, and their RetryAfter counts when there was no
-// other.
+// NewReader returns a Reader of the given dialects for the responses of host, which
+// may have a port or be empty. Without dialects it reads all built-in ones; with
+// [None] among them it reads nothing.
 //
-// host is the host that sends the responses, with or without a port, or "".
+// If a header means different things in these dialects, its meaning is decided by
+// what else the response shows; then by the host, if that is known for one of the
+// dialects; then by their order. A number that is still ambiguous is read by its
+// size.
+//
+// Every built-in dialect understands Retry-After. Custom dialects are tried in
+// order and add to what was read; their RetryAfter counts if there was no other.
 func NewReader(dialects []Dialect, host string) *Reader {
 	r := &Reader{host: wellKnown(host)}
 	if len(dialects) == 0 {
@@ -64,9 +65,9 @@ func NewReader(dialects []Dialect, host string) *Reader {
 	return r
 }
 
-// Read reads the status and the headers of a response that came at now. The zero
-// Time stands for time.Now, which then is read only where a header's meaning
-// depends on it, and for dialects that are not built in.
+// Read reads the status and the headers of a response that arrived at now. The zero
+// Time means time.Now, which is then called only if the meaning of a header depends
+// on it, or a custom dialect is among those of r.
 func (r *Reader) Read(status int, h http.Header, now time.Time) (s Signal) {
 	readTo(r, &s, status, h, now)
 	return s

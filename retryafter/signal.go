@@ -11,79 +11,79 @@ const maxDuration = time.Duration(math.MaxInt64)
 // maxLimits is how many limits a Signal holds: as many as Kong has windows.
 const maxLimits = 6
 
-// Signal is what one response said. The zero Signal says nothing. It is plain
-// data: copy it freely, and let one goroutine at a time change it.
+// A Signal is what one response says. The zero Signal says nothing. It is plain
+// data: it may be copied, and is not safe for concurrent modification.
 type Signal struct {
-	// RetryAfter is how long the server asked us to stay away, from the moment
-	// the response came. Zero with HasRetryAfter means: come back at once. It may
-	// be as long as the largest Duration, so cap it before you believe it.
+	// RetryAfter is how long the server asks to wait, from the moment the response
+	// arrived. Zero with HasRetryAfter means that a retry may be immediate. It may
+	// be as long as the largest Duration: cap it before use.
 	RetryAfter time.Duration
-	// HasRetryAfter is false when the server asked nothing.
+	// HasRetryAfter reports whether RetryAfter is set.
 	HasRetryAfter bool
-	// Inferred is true when RetryAfter is no instruction, but the reset of the
-	// limit that refused. A reset of zero (one that is past, or this very second)
-	// says that the server's count and its refusal disagree, not that the next
-	// request will be admitted: see [Signal.Wait].
+	// Inferred is true if RetryAfter is the reset of the exhausted limit and not an
+	// instruction. A reset of zero (in the past, or within this second) means that
+	// the server's count contradicts its refusal, not that the next request will be
+	// admitted: see [Signal.Wait].
 	Inferred bool
-	// Hint is the length of time that a malformed Retry-After most likely means
-	// ("60s", "60 seconds"), zero where there is none. RetryAfter does not include it.
+	// Hint is what a malformed Retry-After most likely means ("60s", "60 seconds"),
+	// or zero. RetryAfter does not include it.
 	Hint time.Duration
-	// Documented is true when RetryAfter stands in the vendor's documentation and
-	// not in the response: the least wait, to be doubled when it was not enough.
+	// Documented is true if RetryAfter comes from the vendor's documentation and
+	// not from the response: a minimum, to be doubled if it was not enough.
 	Documented bool
-	// Throttled is true when the response refuses the request for coming too fast
-	// or too often: a 429 or 529, a 503, 420 or 509 that says when to come back, a
-	// status that its dialect uses so, or a body that says so. It may come without a
-	// time.
+	// Throttled is true if the response refuses the request for exceeding a rate: a
+	// 429 or 529; a 503, 420 or 509 with a time to wait; a status that its dialect
+	// uses so; or a body that says so. There may be no time to wait.
 	Throttled bool
-	// NoRetry is true when the server said that a retry cannot succeed: a quota
-	// that must be paid for, or x-should-retry: false.
+	// NoRetry is true if the server says that a retry cannot succeed: a quota must
+	// be paid for, or x-should-retry is false.
 	NoRetry bool
-	// ShouldRetry is true when the server said that the same request may be sent
-	// again, whatever the status: x-should-retry: true. NoRetry comes before it.
+	// ShouldRetry is true if the server says that the same request may be sent
+	// again, whatever the status: x-should-retry is true. NoRetry takes precedence.
 	ShouldRetry bool
-	// Scope is whose pause RetryAfter is.
+	// Scope says which requests RetryAfter holds.
 	Scope Scope
-	// Dialect names the dialect that was read ("github"), "" when nothing was.
+	// Dialect is the name of the dialect that was read ("github"), or "".
 	Dialect string
-	// Malformed names a header whose value was malformed and therefore ignored, but
-	// for Hint; "" when there was none. Of several it is the first by name.
+	// Malformed names a header that was ignored, but for Hint, because its value
+	// was malformed, or is "". If there are several, it is the first by name.
 	Malformed string
 
 	limits [maxLimits]LimitSignal
 	n      uint8
 }
 
-// LimitSignal is one limit that a response announced. What it did not say is
-// zero with its Has field false.
+// A LimitSignal is one limit that a response announces. A value that is missing is
+// zero, and its Has field is false.
 type LimitSignal struct {
-	// Name is the label the response itself gives to the limit, in lower case
-	// where it stands in a header's name: a policy name, a resource, "tokens",
-	// "minute". It is "" where the response gives none.
+	// Name is the label of the limit in the response, in lower case if it is part
+	// of a header's name: a policy name, a resource, "tokens", "minute". It is ""
+	// if there is none.
 	Name string
-	// Limit is the most units per window, and Remaining what is left of them.
-	// Neither is negative; a fraction is rounded down.
+	// Limit is the number of units per window, and Remaining how many of them are
+	// left. Neither is negative; a fraction is rounded down.
 	Limit, Remaining int64
-	// Reset is the time until units come back (until all have, or the next one:
-	// vendors differ), Window the period of the limit where the response states it.
+	// Reset is the time until units are replenished (all, or the next one: vendors
+	// differ). Window is the period of the limit, if the response states it.
 	Reset, Window time.Duration
 
-	// HasLimit and its kin are true when the response said the value: zero is one.
+	// HasLimit, HasRemaining, HasReset and HasWindow report which values the
+	// response states: a stated zero is a value, too.
 	HasLimit, HasRemaining, HasReset, HasWindow bool
 
-	// OtherUnit is true when something other than requests is counted (tokens,
-	// points, bytes), so that Remaining must not be spent as requests.
+	// OtherUnit is true if the limit counts something other than requests (tokens,
+	// points, bytes): Remaining is then not a number of requests.
 	OtherUnit bool
 }
 
-// Scope says whose pause a response asks for.
+// A Scope says which requests a RetryAfter holds.
 type Scope uint8
 
 const (
-	ScopeIdentity Scope = iota // the identity that sent the request, over all its paths
+	ScopeIdentity Scope = iota // all requests of the same identity, on every path
 	ScopeRule                  // only requests under the same rule: an endpoint, a bucket
-	ScopeHost                  // everybody at the host: an address was limited, not a caller
-	ScopeRequest               // this request alone: one object was busy, no limit was reached
+	ScopeHost                  // all requests to the host: the limit is on an address, not an identity
+	ScopeRequest               // this request alone: one object was busy, and no limit was reached
 )
 
 // String returns "identity", "rule", "host" or "request".
@@ -99,10 +99,10 @@ func (s Scope) String() string {
 	return "identity"
 }
 
-// Wait returns how long to stay away after a refusal. It is false where the
-// response names no usable time, so that the caller's own backoff applies: nothing
-// was said, or all that was said is a reset that is over already. Zero and true
-// is an explicit instruction to come back at once.
+// Wait returns how long to wait after a refusal. It returns false if the response
+// names no usable time, so that the caller's own backoff applies: it says nothing,
+// or only states a reset in the past. Zero and true is an explicit permission to
+// retry immediately.
 func (s *Signal) Wait() (time.Duration, bool) {
 	d, ok := s.RetryAfter, s.HasRetryAfter && !(s.Inferred && s.RetryAfter <= 0)
 	if s.Hint > 0 && (!ok || s.Inferred) {
@@ -111,12 +111,12 @@ func (s *Signal) Wait() (time.Duration, bool) {
 	return d, ok
 }
 
-// Limits returns the announced limits, in an order that depends only on what
-// the response said. The slice points into s.
+// Limits returns the announced limits, in an order that depends only on the
+// response. The slice points into s.
 func (s *Signal) Limits() []LimitSignal { return s.limits[:s.n] }
 
-// Add adds a limit, for dialects made outside this package. A Signal holds
-// six; when it is full, the one that binds last is dropped.
+// Add adds a limit, for custom dialects. A Signal holds six limits; when it is
+// full, the one that binds last is dropped.
 func (s *Signal) Add(l LimitSignal) { s.add(l) }
 
 // add returns the place of the limit that was dropped to make room for l, or -1.
@@ -147,9 +147,9 @@ func (s *Signal) remove(i int) {
 	s.limits[s.n] = LimitSignal{}
 }
 
-// Binding returns the limit that binds first: of those with nothing left the
-// one with the longest reset; else the one with fewest units left, requests
-// before other units. It is false when no limit was announced.
+// Binding returns the limit that binds first: of the exhausted limits, the one with
+// the longest reset; else the one with the fewest units left, where requests come
+// before other units. It returns false if no limit was announced.
 func (s *Signal) Binding() (LimitSignal, bool) {
 	i := s.binding()
 	if i < 0 {
