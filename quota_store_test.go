@@ -138,7 +138,7 @@ func TestQuotaWithoutItsStore(t *testing.T) {
 				s.until(10 * time.Second)
 				s.send("A", ask{}) // finds out that it is back
 				s.until(20 * time.Second)
-				if n := remaining(s, q); n != 8-3-1 && n != 8-3 {
+				if n := remaining(s, q); n != 8-3 {
 					s.Errorf("the store has %d left, want what was spent there alone", n)
 				}
 			})
