@@ -1,19 +1,19 @@
-// Package debug is a page that shows what a headway.Transport does now: for every
-// policy and host the line, what is in flight, each budget and what is left of
-// it, the breaker, pauses and who asked for them, what was learned from the server, the
-// last refusals, and whether the store is away, since when and why. It is to be
-// mounted where net/http/pprof is:
+// Package debug serves a page that shows what a headway.Transport is doing: for
+// every policy and host the line, the requests in flight, each budget and what is
+// left of it, the breaker, the pauses and the responses that raised them, what was
+// learned from the server, the latest refusals, and whether the store is down,
+// since when and why. Mount it where net/http/pprof is mounted:
 //
 //	var recent debug.Recent
 //	transport, err := headway.NewTransport(nil, headway.Config{Policies: policies, Observer: &recent})
 //	http.Handle("/debug/headway", debug.Handler(transport, &recent))
 //
-// Without a Recent the page works too; only then it shows no refusals, of a
-// pause not which answer raised it, and nothing of the store.
+// The page works without a Recent, but then shows no refusals, no responses that
+// raised pauses, and nothing about the store.
 //
-// # What it answers
+// # Requests
 //
-// The path does not matter, the query does:
+// The path does not matter, only the query:
 //
 //	?as=html     the page; also without as
 //	?as=json     the same as JSON, for scripts
@@ -23,32 +23,33 @@
 //	?limit=N     for JSON: at most N hosts, up to 1,000
 //	?rows=N      for JSON: at most N rows of each table of a host, up to 10,000
 //
-// Hosts with the longest lines come first, then those with pauses, with breakers that
-// are not closed, and with requests in flight; all else by name. The page shows 100 of
-// them and 20 rows of each table of a host, JSON 100 and 100 where nothing else is asked
-// for. Both say how many there are in all. Between two requests hosts may change places.
+// Hosts with the longest lines come first, then hosts with pauses, with breakers
+// that are not closed, and with requests in flight; the others follow by name. By
+// default the page shows 100 hosts and 20 rows of each table of a host, and JSON
+// 100 of both. Both report the totals. Between two requests hosts may change
+// places.
 //
-// The page needs nothing from elsewhere and no scripts: without them it is loaded
-// again every 5 s. With them it is live: an event comes each second, less often
-// where it takes long to make. A stream ends when the reader goes or has taken
-// nothing for 10 s, while its tab is hidden, and when the server shuts down.
+// The page loads nothing from elsewhere and works without scripts: it is then
+// reloaded every 5 s. With scripts it is live, with an event each second, or less
+// often if an event takes long to make. A stream ends when the client disconnects,
+// receives nothing for 10 s, or hides the tab, and when the server shuts down.
 //
-// # What it costs
+// # Cost
 //
-// Nothing while nobody looks: there is no goroutine, and nothing is sampled. The
-// small picture of a line shows the last 5 minutes as far as somebody looked at the
-// page, or fetched its JSON: each look is a sample, at most one a second, however many look.
-// Where nobody looked it is blank. Samples are kept for 5 minutes of looking, at
-// most 301, with the 100 longest lines each; of the rest what was seen last is kept
-// until the next look. For the past that nobody looked at
-// there are metrics.
+// Without readers it costs nothing: there is no goroutine, and nothing is sampled.
+// The small picture of a line covers the last 5 minutes. Each request for the page
+// or its JSON is a sample, at most one per second for all readers together, and the
+// picture is blank where there was none. Samples are kept for 5 minutes, at most
+// 301, with the 100 longest lines each; of the other lines the latest state is kept
+// until the next sample. For history without gaps there are metrics.
 //
-// # Who may see it
+// # Access
 //
-// Whoever can reach it: so mount it where only operators can. It is read-only and
-// answers GET and HEAD alone, and only under the names localhost, 127.0.0.0/8 and [::1],
-// at any port, or one of Config.Hosts: else a page of another site could read it, by
-// having its own name lead here. It shows names of policies, rules and hosts, but of
-// keys only their digests. Nothing of it is stored by caches, and its content
-// security policy lets nothing run but its own script.
+// Every client that can reach the page can read it, so mount it where only
+// operators can. It is read-only and serves GET and HEAD requests, for the names
+// localhost, 127.0.0.0/8 and [::1], at any port, and those of Config.Hosts. Under
+// any other name a page of another site could read this one, by pointing a name of
+// its own here. The page shows the names of policies, rules and hosts, but only
+// digests of keys. Caches do not store it, and its content security policy runs no
+// script but its own.
 package debug

@@ -15,22 +15,23 @@ import (
 	"github.com/headway-go/headway"
 )
 
-// Handler returns the page of t. Each Recent adds what it remembers; one is
-// enough, and it should be the Config.Observer of t, or be told by it. Handler
-// keeps t in memory. It answers to the names of the loopback interface alone; see
-// NewHandler for others.
+// Handler returns the page of t. A Recent adds the latest refusals and pauses; one
+// is enough, and it should be, or receive the events of, the Config.Observer of t.
+// Handler keeps t in memory. It serves the names of the loopback interface only;
+// see NewHandler for others.
 func Handler(t *headway.Transport, recent ...*Recent) http.Handler {
 	return NewHandler(t, Config{Recent: recent})
 }
 
-// A Config is what a page is made with. The zero Config is valid.
+// A Config configures a page. The zero Config is valid.
 type Config struct {
-	// Recent adds what it remembers; one is enough.
+	// Recent adds the latest refusals and pauses; one is enough.
 	Recent []*Recent
-	// Hosts are the names that the page answers to besides localhost, 127.0.0.0/8 and
-	// [::1]: host names or addresses in any spelling, each at any port. A request for
-	// another name gets 403, or a page of another site could read this one by having its
-	// own name lead here. "*" is any name: for pages that ask who is there.
+	// Hosts are the names that the page is served under, besides localhost,
+	// 127.0.0.0/8 and [::1]: host names or addresses in any spelling, each at any
+	// port. A request for any other name is refused with 403, so that no page of
+	// another site can read this one by pointing a name of its own here. "*" is
+	// every name: for pages behind authentication.
 	Hosts []string
 }
 
@@ -98,7 +99,7 @@ func (h *handler) look() *sight {
 	return s
 }
 
-// ServeHTTP answers with the page, its JSON or its events.
+// ServeHTTP serves the page, its JSON or its events.
 func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	head := w.Header()
 	head.Set("Cache-Control", "no-store")

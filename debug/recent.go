@@ -9,12 +9,12 @@ import (
 	"github.com/headway-go/headway/internal/merge"
 )
 
-// Recent is a headway.Observer that remembers the last refusals and pauses for
-// the page, when the store last went away, and how much was decided without it.
-// Refusals that differ in nothing but their time are one, with a count;
-// the last 32 that do differ are kept, and as many pauses. The zero Recent is
-// ready to use, by any number of goroutines and Transports; it must not be copied.
-// To have another observer beside it, join them by headway.MultiObserver.
+// A Recent is a headway.Observer that keeps the latest refusals and pauses for the
+// page, when the store last went down, and how much was decided without it.
+// Refusals that differ only in time are kept as one, with a count. The last 32
+// refusals and the last 32 pauses are kept. The zero Recent is ready to use, and is
+// safe for concurrent use by any number of Transports. It must not be copied. To
+// use it beside another observer, join them by headway.MultiObserver.
 type Recent struct {
 	mu       sync.Mutex // guards following fields
 	refusals ring
@@ -23,8 +23,8 @@ type Recent struct {
 	store    outage
 }
 
-// Observe implements headway.Observer. It is done at once with what is neither a
-// refusal, a pause nor about a store that is away.
+// Observe implements headway.Observer. It returns immediately unless e is a
+// refusal, a pause, or about a store that is down.
 func (r *Recent) Observe(_ context.Context, e headway.Event) {
 	var to *ring
 	switch e.Kind {

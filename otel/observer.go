@@ -25,7 +25,7 @@ type Observer struct {
 
 var _ headway.TransportObserver = (*Observer)(nil)
 
-// An Option changes what NewObserver makes.
+// An Option configures an Observer.
 type Option func(*options)
 
 type options struct {
@@ -34,20 +34,21 @@ type options struct {
 	maxHosts int
 }
 
-// WithTracerProvider sets where spans come from. The default is the global
+// WithTracerProvider sets the provider of tracers. The default is the global
 // provider.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(o *options) { o.tracers = p }
 }
 
-// WithMeterProvider sets where metrics go. The default is the global provider.
+// WithMeterProvider sets the provider of meters. The default is the global
+// provider.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(o *options) { o.meters = p }
 }
 
-// WithMaxHosts bounds of how many hosts, counted once for each policy, there are
-// series. All others of a policy share one whose server.address is "_OTHER".
-// The default is 1,000; it must be positive.
+// WithMaxHosts bounds the number of hosts, counted once for each policy, with
+// series of their own. The other hosts of a policy share one with the
+// server.address "_OTHER". The default is 1,000; it must be positive.
 func WithMaxHosts(n int) Option {
 	return func(o *options) { o.maxHosts = n }
 }
@@ -77,8 +78,8 @@ func NewObserver(opts ...Option) (*Observer, error) {
 	return &Observer{tracer: o.tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), counts: c}, nil
 }
 
-// Observe counts an event and, where it ends a wait and the span of ctx is
-// recording, makes the wait's span.
+// Observe counts an event. If the event ends a wait and the span of ctx is
+// recording, it records the wait's span.
 func (o *Observer) Observe(ctx context.Context, e headway.Event) {
 	h := o.counts.count(ctx, &e)
 	switch e.Kind {
@@ -91,7 +92,7 @@ func (o *Observer) Observe(ctx context.Context, e headway.Event) {
 	}
 }
 
-// Watch makes the gauges tell of t, as long as it is in use. NewTransport calls
-// it for the Observer in its Config, and headway.MultiObserver passes that on; call it
-// where the Transport knows of another that calls this one.
+// Watch includes t in the gauges for as long as it is in use. NewTransport calls it
+// for the Observer in its Config, and headway.MultiObserver passes it on. Call it
+// if the Observer of t is one of your own that calls this one.
 func (o *Observer) Watch(t *headway.Transport) { o.counts.watch(t) }
