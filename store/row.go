@@ -17,7 +17,7 @@ type row struct {
 	state   law.State // nil: none
 	flights []flight  // what is in flight of a strict state
 	aside   []aside   // what is kept for requests to come
-	heard   []held
+	heard   law.Announcements[string]
 	dirty   bool
 	bad     *RowError // it cannot be read, and stays as it is; the rest is empty
 }
@@ -68,22 +68,6 @@ func (r *row) use(at Instant, n int64) {
 	if n > 0 && r.state.Take(at, n) {
 		r.state.Done(at, n)
 	}
-}
-
-// A held is a pause or an announced limit.
-type held struct {
-	only   string // the budget that a pause is restricted to
-	source string
-	pace   *law.Pace // or
-	limit  *law.Cap
-	window time.Duration // of limit, with its name
-}
-
-func (h *held) state() law.State {
-	if h.pace != nil {
-		return h.pace
-	}
-	return h.limit
 }
 
 // wall is what the wall clock shows at the instant 0.
@@ -166,25 +150,25 @@ func (r *row) code(c *law.Codec) {
 		c.ID(&a.id)
 		c.Ints(&a.at, &a.starts, &a.cost)
 	})
-	law.List(c, &r.heard, func(c *law.Codec, h *held) { h.code(c) })
+	law.List(c, (*[]law.Announced[string])(&r.heard), codeAnnounced)
 }
 
-func (h *held) code(c *law.Codec) {
-	c.Text(&h.only)
-	c.Text(&h.source)
-	c.Ints((*int64)(&h.window))
+func codeAnnounced(c *law.Codec, a *law.Announced[string]) {
+	c.Text(&a.Only)
+	c.Text(&a.Source)
+	c.Ints((*int64)(&a.Window))
 	mark, _ := c.Part()
-	isLimit := h.limit != nil
+	isLimit := a.Limit != nil
 	if c.Bool(&isLimit); isLimit {
 		if c.Reading() {
-			h.limit = law.NewCap("", &nobody)
+			a.Limit = law.NewCap("", &nobody)
 		}
-		c.Cap(h.limit)
+		c.Cap(a.Limit)
 	} else {
 		if c.Reading() {
-			h.pace = law.NewPace()
+			a.Pause = law.NewPace()
 		}
-		c.Pace(h.pace)
+		c.Pace(a.Pause)
 	}
 	c.EndPart(mark)
 }
@@ -265,7 +249,7 @@ func (r *row) clamp(now Instant) (ahead int64) {
 		}
 	}
 	for i := range r.heard {
-		ahead = max(ahead, r.heard[i].state().Clamp(now))
+		ahead = max(ahead, r.heard[i].State().Clamp(now))
 	}
 	r.dirty = r.dirty || ahead > 0
 	return ahead
@@ -294,13 +278,7 @@ func (r *row) land(now Instant) {
 	if r.state != nil && len(r.flights) == 0 && len(r.aside) == 0 && r.state.Recovered(now) {
 		r.state = nil // as if it had been forgotten, whether or not it has
 	}
-	keep := r.heard[:0]
-	for _, h := range r.heard {
-		if !h.state().Recovered(now) {
-			keep = append(keep, h)
-		}
-	}
-	r.heard = keep
+	r.heard = slices.DeleteFunc(r.heard, func(a law.Announced[string]) bool { return a.State().Recovered(now) })
 }
 
 // flight returns the index of a request's flight, or -1.
@@ -317,7 +295,7 @@ func (r *row) flight(id uint64) int {
 func (r *row) expires(now Instant) Instant {
 	end := now
 	for i := range r.heard {
-		end = max(end, r.heard[i].state().Expires(now))
+		end = max(end, r.heard[i].State().Expires(now))
 	}
 	if r.state == nil {
 		return end

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -166,7 +165,7 @@ func (t *tx) write() error {
 // A hold is something that has to have room for a request.
 type hold struct {
 	row   *row // nil for what was heard
-	heard *held
+	heard *law.Announced[string]
 	where string // the row of what was heard
 	need  int    // -1: it is everybody's who hears the ear
 	cost  int64
@@ -176,14 +175,14 @@ func (h *hold) state() law.State {
 	if h.row != nil {
 		return h.row.state
 	}
-	return h.heard.state()
+	return h.heard.State()
 }
 
 func (h *hold) earliest(now, t Instant) (at Instant, atLeast bool) {
 	if h.row != nil {
 		return h.row.earliest(now, t, h.cost)
 	}
-	return h.heard.state().Earliest(now, t, h.cost)
+	return h.heard.State().Earliest(now, t, h.cost)
 }
 
 // holds returns all that holds an operation up.
@@ -205,7 +204,7 @@ func (t *tx) earHolds(op *Op, all []hold) []hold {
 		r := t.row(op.Group, ear)
 		for j := range r.heard {
 			h := &r.heard[j]
-			if h.only == "" || slices.ContainsFunc(op.Needs, func(n Need) bool { return n.Budget == h.only }) {
+			if h.Only == "" || slices.ContainsFunc(op.Needs, func(n Need) bool { return n.Budget == h.Only }) {
 				all = append(all, hold{heard: h, where: ear, need: -1, cost: 1})
 			}
 		}
@@ -256,9 +255,9 @@ func (t *tx) wait(all []hold, at Instant, atLeast bool, bind int) Wait {
 	h := &all[bind]
 	w.Bind = h.need
 	if h.heard != nil {
-		w.Pause, w.Learned = h.heard.pace != nil, h.heard.limit != nil
+		w.Pause, w.Learned = h.heard.Pause != nil, h.heard.Limit != nil
 		if w.Learned {
-			w.Name = h.heard.limit.Name
+			w.Name = h.heard.Limit.Name
 		}
 	}
 	return w
@@ -306,12 +305,7 @@ func (t *tx) do(op *Op) (res Result) {
 	case OpSuccess:
 		for _, ear := range op.Ears {
 			r := t.row(op.Group, ear)
-			for i := range r.heard {
-				if p := r.heard[i].pace; p != nil {
-					p.Succeeded(op.Taken)
-					r.dirty = true
-				}
-			}
+			r.dirty = r.heard.Succeeded(op.Taken) || r.dirty
 		}
 	case OpLearn:
 		t.learn(op, &res)
@@ -344,8 +338,8 @@ func (t *tx) take(op *Op, res *Result) {
 	for i := range all {
 		h := &all[i]
 		if h.heard != nil {
-			res.Heeded = res.Heeded || h.heard.pace != nil
-			h.heard.state().Take(t.now, h.cost)
+			res.Heeded = res.Heeded || h.heard.Pause != nil
+			h.heard.State().Take(t.now, h.cost)
 		} else if law.TakeLate(h.row.state, slot, t.now, h.cost) {
 			res.Strict = true
 			h.row.flights = append(h.row.flights, flight{op.ID, t.now + int64(Lease), h.cost})
@@ -367,7 +361,7 @@ func (t *tx) setAside(op *Op, all []hold) int64 {
 		h := &all[i]
 		left := h.state().Remaining(t.now)
 		switch {
-		case h.heard != nil && h.heard.pace != nil, h.row != nil && !h.row.spec.Reservable():
+		case h.heard != nil && h.heard.Pause != nil, h.row != nil && !h.row.spec.Reservable():
 			return 0
 		case h.row != nil:
 			left -= h.row.kept()
@@ -383,7 +377,7 @@ func (t *tx) setAside(op *Op, all []hold) int64 {
 		if h := &all[i]; h.row != nil {
 			h.row.aside = append(h.row.aside, aside{op.ID, t.now, n, h.cost})
 		} else {
-			h.heard.state().Take(t.now, n*h.cost)
+			h.heard.State().Take(t.now, n*h.cost)
 		}
 	}
 	return n
@@ -404,13 +398,13 @@ func (t *tx) giveAside(op *Op) {
 		r.aside = slices.Delete(r.aside, j, j+1)
 		r.use(min(op.Due, t.now), used*a.cost)
 		for k := range r.heard {
-			r.heard[k].state().Give(op.Taken, rest*a.cost, false)
+			r.heard[k].State().Give(op.Taken, rest*a.cost, false)
 		}
 	}
 	if rest > 0 {
 		for _, h := range t.earHolds(op, nil) {
-			if h.heard.limit != nil {
-				h.heard.state().Give(op.Taken, rest, false)
+			if h.heard.Limit != nil {
+				h.heard.State().Give(op.Taken, rest, false)
 			}
 		}
 	}
@@ -428,11 +422,11 @@ func (t *tx) give(op *Op) {
 			r.state.Give(n.Taken, n.Cost, false)
 		}
 		for j := range r.heard {
-			r.heard[j].state().Give(n.Taken, n.Cost, false)
+			r.heard[j].State().Give(n.Taken, n.Cost, false)
 		}
 	}
 	for _, h := range t.earHolds(op, nil) {
-		h.heard.state().Give(op.Taken, 1, false)
+		h.heard.State().Give(op.Taken, 1, false)
 	}
 	t.touch(op)
 }
@@ -447,58 +441,28 @@ func (t *tx) remaining(op *Op) []int64 {
 			list[i] -= r.kept()
 		}
 		for j := range r.heard {
-			list[i] = min(list[i], r.heard[j].state().Remaining(t.now))
+			list[i] = min(list[i], r.heard[j].State().Remaining(t.now))
 		}
 	}
 	return list
 }
 
-// mostHeard bounds how many limits of one ear or budget are kept: the names are
-// the server's.
-const mostHeard = 8
-
 func (t *tx) pause(op *Op, res *Result) {
 	r, p := t.row(op.Group, op.Ear), op.Pause
-	i := slices.IndexFunc(r.heard, func(h held) bool { return h.pace != nil && h.only == op.Only })
-	if i < 0 {
-		i = len(r.heard)
-		r.heard = append(r.heard, held{only: op.Only, pace: law.NewPace()})
+	h, _ := r.heard.Pause(op.Only)
+	specs := make([]law.Spec, 0, len(p.Limits))
+	for _, l := range p.Limits {
+		specs = append(specs, specOf(l))
 	}
-	h := &r.heard[i]
-	old, length := *h.pace, p.For
-	if p.Grow {
-		length = time.Duration(h.pace.Grow(t.now, p.Started, int64(p.For), int64(p.Most)))
-	} else if !h.pace.Until(t.now, sum(t.now, p.For)) {
-		length = 0
-	}
+	res.Paused = r.heard.Raise(t.now, h, &law.PauseSignal{
+		For: p.For, Grow: p.Grow, Most: p.Most, Started: p.Started, Limits: specs, Open: p.Found > 0 || len(specs) == 0, Found: p.Found, Source: p.Source,
+	})
 	r.dirty = true
-	if length > 0 {
-		h.source = p.Source
-		specs := make([]law.Spec, 0, len(p.Limits))
-		for _, l := range p.Limits {
-			specs = append(specs, specOf(l))
-		}
-		for i := range r.heard {
-			if c := r.heard[i].limit; c != nil && len(p.Limits) > 0 {
-				specs = append(specs, c.Announced(t.now)...)
-			}
-		}
-		if h.pace.SetLimits(specs...); p.Found > 0 || len(p.Limits) == 0 {
-			h.pace.Found(p.Found, p.Started, &old)
-		}
-	}
-	res.Paused, res.Heard = length, t.hear(nil, op.Ear, h)
+	res.Heard = t.hear(nil, op.Ear, h)
 }
 
-func sum(t Instant, d time.Duration) Instant {
-	if int64(d) > law.Never-1-t {
-		return law.Never - 1
-	}
-	return t + int64(d)
-}
-
-// learn takes in what was announced. Nobody knows what other processes have in
-// flight, so that it only lowers what is left, until units come back.
+// learn takes in what was announced. What other processes have in flight is not known,
+// so that it only lowers what is left, until units come back.
 func (t *tx) learn(op *Op, res *Result) {
 	l := op.Learn
 	said := law.Said{
@@ -512,52 +476,32 @@ func (t *tx) learn(op *Op, res *Result) {
 		where = op.Only
 	}
 	r := t.row(op.Group, where)
-	i := slices.IndexFunc(r.heard, func(h held) bool {
-		return h.limit != nil && h.limit.Name == l.Name && h.window == l.Window
-	})
-	if i < 0 {
-		n := 0
-		for i := range r.heard {
-			if r.heard[i].limit != nil {
-				n++
-			}
-		}
-		if n >= mostHeard {
-			return
-		}
-		i = len(r.heard)
-		r.heard = append(r.heard, held{limit: law.NewCap(strings.Clone(l.Name), &nobody), window: l.Window})
+	h, _ := r.heard.Limit(t.now, law.LimitKey{Name: l.Name, Window: l.Window}, &nobody, nil)
+	if h == nil {
+		return
 	}
-	h := &r.heard[i]
-	h.source = l.Source
-	h.limit.HearOfSome(t.now, said, l.InFlight)
+	h.Source = l.Source
+	h.Limit.HearOfSome(t.now, said, l.InFlight)
 	r.dirty = true
 	res.Heard = t.hear(nil, where, h)
 }
 
 // hear appends what holds of h, which was found at a row.
-func (t *tx) hear(all []Heard, where string, h *held) []Heard {
-	e := Heard{Ear: where, Only: h.only, Source: h.source, Window: h.window}
-	if h.pace != nil {
-		end, paused := h.pace.End(t.now)
-		if !paused {
-			return all
-		}
-		e.Pause = time.Duration(end - t.now)
-	} else {
-		s := h.limit.Status(t.now)
-		e.Name, e.Left, e.Limit = h.limit.Name, s.Left, s.Limit
-		e.Reset, e.Age = time.Duration(s.Reset-t.now), time.Duration(t.now-s.Told)
-		if s.Blind {
-			e.Reset, e.Limit = -1, -1
-		}
+func (t *tx) hear(all []Heard, where string, h *law.Announced[string]) []Heard {
+	s, holds := h.Standing(t.now)
+	if !holds {
+		return all
+	}
+	e := Heard{Ear: where, Only: h.Only, Source: h.Source, Window: h.Window, Pause: s.Pause, Left: s.Left, Limit: s.Limit, Reset: s.Reset, Age: s.Age}
+	if h.Limit != nil {
+		e.Name = h.Limit.Name
 	}
 	return append(all, e)
 }
 
 // heard tells what holds of what was heard.
 func (t *tx) heard(op *Op) (all []Heard) {
-	add := func(where string, list []held) {
+	add := func(where string, list law.Announcements[string]) {
 		for i := range list {
 			all = t.hear(all, where, &list[i])
 		}
