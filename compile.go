@@ -5,11 +5,11 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/match"
+	"github.com/headway-go/headway/internal/storeline"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
@@ -33,11 +33,11 @@ type policy struct {
 	places map[string]place
 	owners []int             // the place at each index; zero: none
 	specs  map[int]*law.Spec // by place
-	// stored is specs where a store keeps the budgets; specs are then this process's
-	// shares, for while the store is away.
-	stored map[int]*law.Spec
-	sites  *sites // the same for all policies that follow one another by name
-	open   bool   // no rule matches every request
+	// plan has the limits where a store keeps the budgets; specs are then this process's
+	// shares, for while the store is down.
+	plan  *storeline.Plan
+	sites *sites // the same for all policies that follow one another by name
+	open  bool   // no rule matches every request
 	// listens says that answers are read, by reader at hosts of no dialect.
 	listens bool
 	reader  *retryafter.Reader
@@ -95,7 +95,7 @@ func compile(policies []Policy, old *config, stored bool) *config {
 		p.open = !slices.ContainsFunc(p.rules, func(r rule) bool { return !r.Narrow() && !r.first })
 		p.specs = map[int]*law.Spec{}
 		if stored {
-			p.stored = map[int]*law.Spec{}
+			p.plan = &storeline.Plan{Limits: map[string]limiter.Limit{}, Waiting: p.maxWaiting(), InFlight: p.MaxInFlight, Batch: p.Store.Batch}
 		}
 		for i := range p.rules {
 			r := &p.rules[i]
@@ -104,7 +104,7 @@ func compile(policies []Policy, old *config, stored bool) *config {
 			p.specs[r.place] = &r.spec
 			r.keyed = slices.IndexFunc(p.rules, func(o rule) bool { return sameFunc(o.key, r.key) })
 			if stored {
-				p.stored[r.place], p.specs[r.place] = &r.spec, &share
+				p.plan.Limits[r.stored], p.specs[r.place] = limitOf(r.spec), &share
 			}
 		}
 		c.policies = append(c.policies, p)
@@ -149,13 +149,6 @@ func (p *policy) take(r *rule, at place) {
 	}
 	p.owners[at.index], p.places[r.id] = at.id, at
 	r.place, r.index = at.id, at.index
-}
-
-// stores reports whether a budget of a store, by its name there, is of a rule of p,
-// which may be nil.
-func (p *policy) stores(budget string) bool {
-	id, _, _ := strings.Cut(budget, "/")
-	return p != nil && slices.ContainsFunc(p.rules, func(r rule) bool { return r.stored == id })
 }
 
 // owns reports whether the place is one of p's, which may be nil, at the index.
@@ -240,9 +233,7 @@ func (t *Transport) SetPolicies(policies []Policy) error {
 		t.table.sweep()
 	}
 	if t.store != nil {
-		t.store.client.Reconfigure(
-			func(owner any) bool { return owner.(*sites).current.Load() == nil },
-			func(owner any, budget string) bool { return owner.(*sites).current.Load().stores(budget) })
+		t.store.client.Reconfigure()
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/storeline"
-	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 	"github.com/headway-go/headway/store"
 )
@@ -71,7 +70,7 @@ func (v *visit) ear() string {
 // openFar finds the line and the needs, and the gate if there is one.
 func (v *visit) openFar(ctx context.Context) {
 	ss := v.policy.sites
-	f := &farVisit{line: v.t.store.client.Line(ss, v.policy.groupOf(v.name), ss.farSetting)}
+	f := &farVisit{line: v.t.store.client.Line(ss, v.policy.groupOf(v.name), ss.plan)}
 	v.far = f
 	if v.policy.Breaker != nil {
 		v.locate(ctx)
@@ -84,7 +83,7 @@ func (v *visit) openFar(ctx context.Context) {
 	claims := v.claims.all()
 	for i := range claims {
 		if c := &claims[i]; c.cost > 0 {
-			f.ask.Needs = append(f.ask.Needs, storeline.Need{Budget: v.budgetName(c.rule, c.key), Place: c.rule.place, Cost: c.cost})
+			f.ask.Needs = append(f.ask.Needs, storeline.Need{Budget: v.budgetName(c.rule, c.key), Cost: c.cost})
 		}
 	}
 	if v.policy.listens {
@@ -104,19 +103,12 @@ func (v *visit) endFar() {
 	}
 }
 
-// farSetting is what the policy in force says of a line.
-func (ss *sites) farSetting() storeline.Setting {
-	p := ss.current.Load()
-	s := storeline.Setting{Limits: func(place int) (limiter.Limit, bool) {
-		if p == nil || p.stored[place] == nil {
-			return limiter.Limit{}, false
-		}
-		return limitOf(*p.stored[place]), true
-	}}
-	if p != nil {
-		s.Waiting, s.InFlight, s.Batch = p.maxWaiting(), p.MaxInFlight, p.Store.Batch
+// plan is what the policy in force says of a line of the store; nil where it is gone.
+func (ss *sites) plan() *storeline.Plan {
+	if p := ss.current.Load(); p != nil {
+		return p.plan
 	}
-	return s
+	return nil
 }
 
 // enterFar is enter by way of the store. It returns an undecided error where that
@@ -242,14 +234,13 @@ func (v *visit) releaser() func() {
 // breaker has changed, or one who has passed it has landed.
 func (s *farStore) recheck(g *gate) {
 	ss := g.site.sites
-	lines := s.client.Lines(ss)
-	if g.host != "" { // else it is that of many hosts
-		lines = nil
-		if l := s.client.Find(ss, url.PathEscape(ss.name)+"/"+url.PathEscape(g.site.host)); l != nil {
-			lines = append(lines, l)
-		}
-	}
-	for _, l := range lines {
+	if g.host == "" { // it is that of many hosts
+		s.client.Each(func(l *storeline.Line) {
+			if l.Owner() == ss {
+				l.Recheck(&g.site.line, &g.line)
+			}
+		})
+	} else if l := s.client.Find(ss, url.PathEscape(ss.name)+"/"+url.PathEscape(g.site.host)); l != nil {
 		l.Recheck(&g.site.line, &g.line)
 		l.Unuse()
 	}
@@ -397,11 +388,15 @@ func (v *visit) delayFar(ctx context.Context, noSlot bool) (d time.Duration, err
 // error; the operation is done all the same.
 func (s *farStore) do(ctx context.Context, v *visit, kind store.OpKind, c *claim, n int64, taken time.Duration) (store.Result, error) {
 	ss, group := v.policy.sites, v.policy.groupOf(v.name)
-	limit, ok := ss.farSetting().Limits(c.rule.place)
+	p := ss.plan()
+	if p == nil {
+		return store.Result{Remaining: []int64{law.Unlimited}}, nil
+	}
+	limit, ok := p.Limits[c.rule.stored]
 	if !ok {
 		return store.Result{Remaining: []int64{law.Unlimited}}, nil
 	}
-	l := s.client.Line(ss, group, ss.farSetting)
+	l := s.client.Line(ss, group, ss.plan)
 	defer l.Unuse()
 	l.Remember(&storeline.Ask{Needs: []storeline.Need{{Budget: v.budgetName(c.rule, c.key)}}})
 	need := store.Need{Budget: v.budgetName(c.rule, c.key), Limit: limit, Cost: n, Taken: int64(taken)}
@@ -456,22 +451,18 @@ func farStatus(p *policy, l *storeline.Line) HostStatus {
 	places := map[*line.Budget]int{} // in h.Rules
 	budgets := map[string]*line.Budget{}
 	var found []store.Heard
-	for from, more := 0, true; more; {
-		all, next := l.Known(from)
-		for _, k := range all {
-			found = append(found, k.Announcements...)
-			stored, digest, _ := strings.Cut(k.Name, "/")
-			r := rules[stored]
-			if k.IsAudience || r == nil || !k.Reported && len(k.Announcements) == 0 {
-				continue
-			}
-			budgets[k.Name] = new(line.Budget)
-			if k.Reported {
-				places[budgets[k.Name]] = len(h.Rules)
-				h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(r.spec), Remaining: k.Remaining, Age: k.Age})
-			}
+	for k := range l.Known {
+		found = append(found, k.Announcements...)
+		stored, digest, _ := strings.Cut(k.Name, "/")
+		r := rules[stored]
+		if k.IsAudience || r == nil || !k.Reported && len(k.Announcements) == 0 {
+			continue
 		}
-		from, more = next, next > 0
+		budgets[k.Name] = new(line.Budget)
+		if k.Reported {
+			places[budgets[k.Name]] = len(h.Rules)
+			h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(r.spec), Remaining: k.Remaining, Age: k.Age})
+		}
 	}
 	for _, e := range found {
 		l := line.Announced{

@@ -9,84 +9,78 @@ import (
 	"github.com/headway-go/headway/internal/line"
 )
 
-// A gate is a breaker of this process before those in line; see line.Gate. No more
-// ask the store than it has places for, and who is granted passes then: a probe is
-// let through only when it starts.
+// A gate is a breaker of this process before those in line; see line.Gate. Requests stand
+// before it while they wait, no more of them ask the store than it has places for, and a
+// request passes when it is granted: a probe is let through only when it starts.
 
-// gated returns the refusal of a gate.
-func (l *Line) gated(r *line.Refusal, g *line.Gate) *line.Refusal {
-	if r == nil {
-		return nil
+// gateRefusalLocked completes the refusal r of a gate, which may be nil. AtLeast means that
+// the free place is kept for a request in line: until that one may start, and then as long
+// as it may take.
+func (l *Line) gateRefusalLocked(r *line.Refusal, g *line.Gate) *line.Refusal {
+	if r == nil || !r.AtLeast {
+		return r
 	}
-	if r.AtLeast { // the place is kept for one in line
-		r.AtLeast = false
-		for e := l.order.Front(); e != nil; e = e.Next() {
-			if w := e.Value.(*waiter); w.ask.Gate == g && w.inLine() {
-				r.RetryAfter += max(0, w.class.due.Sub(awake.Now()))
-				break
-			}
+	r.AtLeast = false
+	for e := l.order.Front(); e != nil; e = e.Next() {
+		if w := e.Value.(*waiter); w.ask.Gate == g && w.inLine() {
+			r.RetryAfter += max(0, w.class.due.Sub(awake.Now()))
+			break
 		}
 	}
 	return r
 }
 
-// blocked reports whether somebody who is due would still wait for one in flight.
-func (l *Line) blocked(a *Ask, s *Setting) bool {
-	if l.slots(s) && !a.NoSlot && l.inFlight >= s.InFlight {
+// isFullLocked reports whether a request that is due would still wait for one in flight.
+func (l *Line) isFullLocked(a *Ask) bool {
+	if slots := l.plan().InFlight; slots > 0 && !a.NoSlot && l.slots >= slots {
 		return true
 	}
 	return !a.Gate.Free() && a.Local.GateWait(a.Gate) > 0
 }
 
-// admit returns those of due, who are in order of arrival, who may ask: as many as
-// there are slots, and places behind their gates, and of these a bounded number. It
-// refuses those whose gate says so.
-func (l *Line) admit(due []*waiter, s *Setting) []*waiter {
-	now := awake.Now()
-	l.relents = time.Time{}
-	free := math.MaxInt
-	if s.InFlight > 0 {
-		free = s.InFlight - l.inFlight
-	}
+// admitLocked returns those of due, in order of arrival, that ask now: as many as there are
+// slots, and places behind their gates, and of these as many as l.span. It refuses those
+// whose gate has shut.
+func (l *Line) admitLocked(due []*waiter, now time.Time) []*waiter {
+	l.gateFrees = time.Time{}
+	slots := l.plan().InFlight
+	free := slots - l.slots
 	places := map[*line.Gate]int{nil: math.MaxInt}
 	most, n := max(leastSpan, l.span), 0
 	return slices.DeleteFunc(due, func(w *waiter) bool {
-		g := w.ask.Gate
+		g, takesSlot := w.ask.Gate, slots > 0 && !w.ask.NoSlot
 		if _, ok := places[g]; !ok {
 			var r *line.Refusal
-			places[g], r = w.ask.Local.GatePlaces(g)
-			if r != nil {
-				delete(places, g) // the next one is told anew
-				l.refuse(w, l.gated(r, g))
+			if places[g], r = w.ask.Local.GatePlaces(g); r != nil {
+				delete(places, g) // the next request needs a refusal of its own
+				l.refuseLocked(w, l.gateRefusalLocked(r, g))
 				return true
 			}
 		}
 		switch {
 		case n == most:
 			return true
-		case !w.ask.NoSlot && free <= 0:
-			w.dueSince(now, false)
+		case takesSlot && free <= 0:
+			w.journalLateLocked(now, false)
 			return true
 		case places[g] == 0:
-			w.dueSince(now, true)
-			if d := w.ask.Local.GateWait(g); d > 0 {
-				if at := now.Add(d); l.relents.IsZero() || at.Before(l.relents) {
-					l.relents = at
-				}
+			w.journalLateLocked(now, true)
+			if d := w.ask.Local.GateWait(g); d > 0 && (l.gateFrees.IsZero() || now.Add(d).Before(l.gateFrees)) {
+				l.gateFrees = now.Add(d)
 			}
 			return true
 		}
-		if places[g]--; !w.ask.NoSlot && s.InFlight > 0 {
+		if n++; takesSlot {
 			free--
 		}
-		n++
+		places[g]--
 		return false
 	})
 }
 
-// Recheck looks again at those who stand before g, a gate of local, after its breaker
-// has changed or one who has passed it has landed. Those who have no room there any
-// more are told, the last to come first.
+// Recheck looks again at the requests before g, a gate of local, after its breaker has
+// changed or a request that passed it has ended. Those that have no room there any more are
+// refused, the last to come first.
 func (l *Line) Recheck(local *line.Line, g *line.Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,13 +88,52 @@ func (l *Line) Recheck(local *line.Line, g *line.Gate) {
 	for e := l.order.Front(); e != nil && r != nil; {
 		w := e.Value.(*waiter)
 		e = e.Next()
-		if w.ask.Gate != g || w.asking || !w.inLine() {
+		if w.ask.Gate != g || !w.asking.IsZero() || !w.inLine() {
 			continue
 		}
 		if room--; room < 0 {
 			own := *r
-			l.refuse(w, l.gated(&own, g))
+			l.refuseLocked(w, l.gateRefusalLocked(&own, g))
 		}
 	}
-	l.kick()
+	l.kickLocked()
+}
+
+// A scope is the requests that a pause concerns: those of an audience or, where only is set,
+// those of them that need that budget.
+type scope struct{ audience, only string }
+
+func (s scope) concerns(a *Ask) bool {
+	return slices.Contains(a.Audiences, s.audience) &&
+		(s.only == "" || slices.ContainsFunc(a.Needs, func(n Need) bool { return n.Budget == s.only }))
+}
+
+// Halt keeps the requests of a scope from starting in this process until release is called:
+// a response refuses them, and its body says for how long. The store and other processes do
+// not know of it. A take that has been sent to the store may still be granted.
+func (l *Line) Halt(audience, only string) (release func()) {
+	s := scope{audience, only}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.halted == nil {
+		l.halted = map[scope]int{}
+	}
+	l.halted[s]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.halted[s]--; l.halted[s] == 0 {
+			delete(l.halted, s)
+		}
+		l.kickLocked()
+	}
+}
+
+func (l *Line) isHaltedLocked(a *Ask) bool {
+	for s := range l.halted {
+		if s.concerns(a) {
+			return true
+		}
+	}
+	return false
 }

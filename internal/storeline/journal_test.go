@@ -24,9 +24,8 @@ func (s *slow) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 func TestAJournalEndsWithItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Client{Store: new(slow), Max: 9}
-		l := c.Line(nil, "g", func() Setting {
-			return Setting{Limits: func(int) (limiter.Limit, bool) { return limiter.Limit{N: 1, Per: 10 * time.Second}, true }}
-		})
+		p := &Plan{Limits: map[string]limiter.Limit{"b": {N: 1, Per: 10 * time.Second}}}
+		l := c.Line(nil, "g", func() *Plan { return p })
 		defer l.Unuse()
 		enter := func(ctx context.Context, j *line.Journal) (*Grant, error) {
 			g, _, err := l.Enter(ctx, &Ask{Needs: []Need{{Budget: "b", Cost: 1}}, MaxWait: -1, Journal: j})

@@ -10,151 +10,160 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// Piece bounds what is looked at while one lock is held: others wait for it.
-const Piece = 256
+// What the process knows of the store is what results have said in passing. Pages and
+// metrics read it, so that they never wait for a store; no decision rests on it.
 
-// mostHeard bounds the pauses and limits of one name that are known.
-const mostHeard = 64
+// mostAnnounced bounds the pauses and limits that are known of one name.
+const mostAnnounced = 64
 
-// A known is what the store has last said to this process of a budget or an ear.
+// A known is what the store has last said of a budget or an audience.
 type known struct {
-	name   string
-	ear    bool
-	left   int64     // of a budget
-	saidAt time.Time // when it was said; zero: never
-	heard  []heard
+	name       string
+	isAudience bool
+	remaining  int64     // of a budget
+	saidAt     time.Time // when remaining was said; zero: never
+	announced  []announced
 }
 
-// A heard is a pause or an announced limit, as the store had it at an instant.
-type heard struct {
+// An announced is a pause or an announced limit, as the store had it at an instant.
+type announced struct {
 	store.Heard
 	at time.Time
 }
 
-// A Known is what is known of a budget or an ear without asking the store.
+// A Known is what is known of a budget or an audience without a round trip.
 type Known struct {
-	Name       string
-	IsAudience bool
-	Remaining  int64         // of a budget
-	Reported   bool          // the store has said something of the budget
-	Age        time.Duration // since then
-	// Announcements are the pauses that hold and the limits that were announced, as they are
-	// now by what was said then.
-	Announcements []store.Heard
+	Name          string
+	IsAudience    bool
+	Reported      bool          // the store has said what remains of the budget
+	Remaining     int64         // of the budget
+	Age           time.Duration // of Remaining
+	Announcements []store.Heard // the pauses that hold and the limits that were announced, as they are by now
 }
 
-// Known returns what is known of the names from a place on, as many as Piece, and the
-// place of the next; 0 where there are no more. The store knows all of them.
-func (l *Line) Known(from int) (all []Known, next int) {
+// Known yields what is known of each name that Remember was called with. It does not hold
+// the lock meanwhile, and takes it for a Piece at a time.
+func (l *Line) Known(yield func(Known) bool) {
+	for from := 0; ; from += Piece {
+		piece, more := l.knownPiece(from)
+		for _, k := range piece {
+			if !yield(k) {
+				return
+			}
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+func (l *Line) knownPiece(from int) (piece []Known, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := awake.Now()
 	for _, k := range l.names[min(from, len(l.names)):min(from+Piece, len(l.names))] {
-		e := Known{Name: k.name, IsAudience: k.ear, Remaining: k.left, Reported: !k.saidAt.IsZero()}
+		e := Known{Name: k.name, IsAudience: k.isAudience, Reported: !k.saidAt.IsZero(), Remaining: k.remaining}
 		if e.Reported {
 			e.Age = now.Sub(k.saidAt)
 		}
-		for _, h := range k.heard {
-			if h, ok := h.as(now); ok {
+		for _, a := range k.announced {
+			if h, ok := a.as(now); ok {
 				e.Announcements = append(e.Announcements, h)
 			}
 		}
-		all = append(all, e)
+		piece = append(piece, e)
 	}
-	if from+Piece < len(l.names) {
-		next = from + Piece
-	}
-	return all, next
+	return piece, from+Piece < len(l.names)
 }
 
-// as returns h as it is at now, if it still matters.
-func (h *heard) as(now time.Time) (store.Heard, bool) {
-	e, age := h.Heard, now.Sub(h.at)
-	if e.Pause > 0 {
-		e.Pause -= age
-		return e, e.Pause > 0
+// as returns a as it is at now, if it still matters: a pause until its end, a limit until
+// its window is over by more than a minute or a window, with all of its units back then.
+func (a *announced) as(now time.Time) (store.Heard, bool) {
+	h, age := a.Heard, now.Sub(a.at)
+	if h.Pause > 0 {
+		h.Pause -= age
+		return h, h.Pause > 0
 	}
-	e.Age += age
-	if e.Reset < 0 {
-		return e, age < time.Minute
+	h.Age += age
+	if h.Reset < 0 {
+		return h, age < time.Minute
 	}
-	if e.Reset -= age; e.Reset > 0 {
-		return e, true
+	if h.Reset -= age; h.Reset > 0 {
+		return h, true
 	}
-	past := -e.Reset // units have come back since
-	e.Left, e.Reset = math.MaxInt64, -1
-	if e.Limit > 0 {
-		e.Left = e.Limit
+	past := -h.Reset
+	h.Left, h.Reset = math.MaxInt64, -1
+	if h.Limit > 0 {
+		h.Left = h.Limit
 	}
-	return e, e.Limit > 0 && past < max(e.Window, time.Minute)
+	return h, h.Limit > 0 && past < max(h.Window, time.Minute)
 }
 
-// know keeps what the store has said. l.mu is held.
-func (l *Line) know(op *store.Op, res *store.Result, now time.Time) {
+// learnLocked keeps what a result says of what its operation needs.
+func (l *Line) learnLocked(op *store.Op, res *store.Result, now time.Time) {
 	if len(res.Remaining) == len(op.Needs) {
 		for i, n := range op.Needs {
 			if k := l.known[n.Budget]; k != nil {
-				k.left, k.saidAt = res.Remaining[i], now
-				if res.Aside > 0 && k.left != math.MaxInt64 {
-					k.left += res.Aside * n.Cost // it is this process's
-				}
+				k.remaining, k.saidAt = res.Remaining[i], now
+				k.addLocked(res.Aside * n.Cost) // what is reserved is this process's
 			}
 		}
 	}
 	switch {
 	case res.OK:
-		l.used(op, 1)
+		l.lowerAnnouncedLocked(op, 1)
 	case op.Kind == store.OpGive && res.Err == nil:
 		for _, n := range op.Needs {
-			if k := l.known[n.Budget]; k != nil && k.left != math.MaxInt64 {
-				k.left += n.Cost
+			if k := l.known[n.Budget]; k != nil {
+				k.addLocked(n.Cost)
 			}
 		}
-		l.used(op, -1)
+		l.lowerAnnouncedLocked(op, -1)
 	}
-	for _, e := range res.Heard {
-		if k := l.known[e.Ear]; k != nil {
-			k.hear(heard{e, now})
+	for _, h := range res.Heard {
+		if k := l.known[h.Ear]; k != nil {
+			k.announceLocked(announced{h, now})
 		}
 	}
 }
 
-// used lowers what is known to be left of announced limits by what n requests like op
-// take of them.
-func (l *Line) used(op *store.Op, n int64) {
+// addLocked adds units to what remains, unless nothing is limited.
+func (k *known) addLocked(units int64) {
+	if k.remaining != math.MaxInt64 {
+		k.remaining += units
+	}
+}
+
+// lowerAnnouncedLocked lowers what is known to be left of announced limits by what n
+// requests like op take of them.
+func (l *Line) lowerAnnouncedLocked(op *store.Op, n int64) {
 	lower := func(name string, cost int64) {
-		k := l.known[name]
-		if k == nil {
-			return
-		}
-		for i := range k.heard {
-			if h := &k.heard[i]; h.Pause == 0 && h.Left != math.MaxInt64 {
-				h.Left -= n * cost
+		if k := l.known[name]; k != nil {
+			for i := range k.announced {
+				if a := &k.announced[i]; a.Pause == 0 && a.Left != math.MaxInt64 {
+					a.Left -= n * cost
+				}
 			}
 		}
 	}
 	for _, need := range op.Needs {
 		lower(need.Budget, need.Cost)
 	}
-	for _, ear := range op.Ears {
-		lower(ear, 1)
+	for _, audience := range op.Ears {
+		lower(audience, 1)
 	}
 }
 
-// hear puts h in place of what was known of the same pause or limit.
-func (k *known) hear(h heard) {
-	keep := k.heard[:0]
-	for _, old := range k.heard {
-		same := old.Only == h.Only && old.Name == h.Name && old.Window == h.Window && (old.Pause > 0) == (h.Pause > 0)
-		if _, matters := old.as(h.at); matters && !same {
-			keep = append(keep, old)
-		}
+// announceLocked puts a in place of what was known of the same pause or limit.
+func (k *known) announceLocked(a announced) {
+	k.announced = slices.DeleteFunc(k.announced, func(old announced) bool {
+		_, matters := old.as(a.at)
+		return !matters || old.Only == a.Only && old.Name == a.Name && old.Window == a.Window && (old.Pause > 0) == (a.Pause > 0)
+	})
+	if len(k.announced) >= mostAnnounced {
+		k.announced = slices.Delete(k.announced, 0, 1)
 	}
-	clear(k.heard[len(keep):])
-	if len(keep) >= mostHeard {
-		keep = slices.Delete(keep, 0, 1)
-	}
-	k.heard = append(keep, h)
+	k.announced = append(k.announced, a)
 }
 
 // Remember makes the places for what the store says of what a request needs.
@@ -162,46 +171,47 @@ func (l *Line) Remember(a *Ask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range a.Needs {
-		l.remember(n.Budget, false)
+		l.rememberLocked(n.Budget, false)
 	}
-	for _, e := range a.Audiences {
-		l.remember(e, true)
+	for _, audience := range a.Audiences {
+		l.rememberLocked(audience, true)
 	}
 }
 
-func (l *Line) remember(name string, ear bool) {
-	if l.known[name] != nil || !l.client.room() {
+func (l *Line) rememberLocked(name string, isAudience bool) {
+	if l.known[name] != nil || !l.client.hasRoom() {
 		return
 	}
 	if l.known == nil {
 		l.known = map[string]*known{}
 	}
-	k := &known{name: name, ear: ear}
+	k := &known{name: name, isAudience: isAudience}
 	l.known[name] = k
 	l.names = append(l.names, k)
 }
 
-// forgetNames is Remember's opposite, for the budgets that are not wanted and the ears
-// of their keys.
-func (l *Line) forgetNames(wanted func(budget string) bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// forgetGoneLocked forgets the budgets of rules that p does not have, and the audiences that
+// are named by their keys: a prefix, then a rule and a digest for each key.
+func (l *Line) forgetGoneLocked(p *Plan) {
 	before := len(l.names)
 	l.names = slices.DeleteFunc(l.names, func(k *known) bool {
-		gone := !k.ear && !wanted(k.name)
 		parts := strings.Split(k.name, "/")
-		for i := 1; k.ear && i < len(parts); i += 2 { // a rule and a digest for each key
-			gone = gone || !wanted(parts[i])
+		first := 0
+		if k.isAudience {
+			first = 1
 		}
-		if gone {
-			delete(l.known, k.name)
+		for i := first; i < len(parts); i += 2 {
+			if _, ok := p.limit(parts[i]); !ok {
+				delete(l.known, k.name)
+				return true
+			}
 		}
-		return gone
+		return false
 	})
 	l.client.names.Add(int64(len(l.names) - before))
 }
 
-// forget is Remember's opposite, for all.
+// forget forgets all names.
 func (l *Line) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

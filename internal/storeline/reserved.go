@@ -1,49 +1,75 @@
 package storeline
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/headway-go/headway/internal/awake"
-	"github.com/headway-go/headway/internal/line"
-	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
 )
 
-// What the store has set aside for this process, requests of its class start with
-// without asking; see store.Op.More. It is used up, or goes back, within store.Use
-// by a clock that began before the store's: so never later than the store thinks.
-
-// A reserved is what is set aside for one class.
+// A reserved is the starts that the store has reserved for one class of this process, see
+// store.Op.More. Requests of the class start with them without a round trip. They are used
+// up, or go back, within store.Use by a clock that began before the store's: when they were
+// asked for. So they are never used later than the store believes.
 type reserved struct {
-	class     string // its key
-	op        store.Op
-	at        store.Instant // when it was set aside
-	sent      time.Time     // when it was asked for
+	class     string        // its key
+	op        store.Op      // that they are like
+	at        store.Instant // when they were reserved
+	sent      time.Time     // when they were asked for
 	left      int64         // starts to come
 	used      int64
-	last      store.Instant // no earlier than the last of them
-	remaining []int64       // under each need, but for what is set aside
+	last      store.Instant // no earlier than the last start
+	remaining []int64       // under each need, without what is reserved
 	over      bool          // it has gone back
 }
 
-// mayReserve reports whether requests like a may start with what is set aside.
-func mayReserve(a *Ask, s *Setting) bool {
-	if s.Batch <= 1 || a.Exact || len(a.Needs) == 0 {
-		return false
+// keepReservedLocked keeps what a take has reserved. What is left of an older one goes back.
+func (l *Line) keepReservedLocked(class string, op *store.Op, res *store.Result, sent time.Time) {
+	if res.Aside == 0 {
+		return
 	}
-	for _, n := range a.Needs {
-		limit, ok := s.Limits(n.Place)
-		if !ok || limit.Strict || limit.Law == limiter.Spaced {
-			return false
-		}
+	p := &reserved{class: class, op: *op, at: res.At, sent: sent, left: res.Aside, last: res.At, remaining: res.Remaining}
+	if old := l.reserved[class]; old != nil {
+		l.returnLocked(old)
 	}
-	return true
+	if l.reserved == nil {
+		l.reserved = map[string]*reserved{}
+	}
+	l.reserved[class] = p
+	time.AfterFunc(sent.Add(store.Use).Sub(awake.Now()), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.returnLocked(p)
+		l.kickLocked()
+	})
 }
 
-// fits reports whether a request of its class can start with p.
-func (p *reserved) fits(a *Ask) bool {
-	if a.Exact {
+// returnLocked gives back what is left of p, and reports what is used, with the next round
+// trip.
+func (l *Line) returnLocked(p *reserved) {
+	if p.over {
+		return
+	}
+	p.over = true
+	if l.reserved[p.class] == p {
+		delete(l.reserved, p.class)
+	}
+	op := p.op
+	op.Kind, op.Used, op.Due, op.Taken, op.More = store.OpReturn, p.used, p.last, p.at, 0
+	l.queued = append(l.queued, &operation{op: op, sooner: p.left > 0})
+}
+
+// returnAllLocked is returnLocked for all, since what they were reserved under has changed.
+func (l *Line) returnAllLocked() {
+	for _, p := range l.reserved {
+		l.returnLocked(p)
+	}
+}
+
+// fits reports whether a request of its class can start with p now: at the same cost, and
+// before the store takes it back.
+func (p *reserved) fits(a *Ask, now time.Time) bool {
+	if a.Exact || p.left == 0 || now.Sub(p.sent) >= store.Use {
 		return false
 	}
 	for i, n := range a.Needs {
@@ -54,150 +80,56 @@ func (p *reserved) fits(a *Ask) bool {
 	return true
 }
 
-// reserveMore has the last of each class in b set starts aside.
-func (l *Line) reserveMore(b *batch, s *Setting) {
-	if s.Batch <= 1 {
-		return
-	}
-	asked := map[*class]bool{}
-	for i := len(b.takes) - 1; i >= 0; i-- {
-		if w := b.takes[i]; !asked[w.class] && mayReserve(w.ask, s) {
-			asked[w.class] = true
-			b.ops[len(b.errands)+i].More = int64(s.Batch) - 1
-		}
-	}
-}
-
-// keepReserved keeps what an OpTake of w has set aside at a question that was sent at
-// an instant.
-func (l *Line) keepReserved(w *waiter, op *store.Op, res *store.Result, sent time.Time) {
-	if res.Aside == 0 {
-		return
-	}
-	s := &reserved{class: w.class.key, op: *op, at: res.At, sent: sent, left: res.Aside, last: res.At, remaining: res.Remaining}
-	if old := l.reserved[s.class]; old != nil {
-		l.returnReserved(old)
-	}
-	if l.reserved == nil {
-		l.reserved = map[string]*reserved{}
-	}
-	l.reserved[s.class] = s
-	time.AfterFunc(sent.Add(store.Use).Sub(awake.Now()), func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.returnReserved(s)
-		l.kick()
-	})
-}
-
-// returnReserved gives back what is left of s, and reports what is used.
-func (l *Line) returnReserved(s *reserved) {
-	if s.over {
-		return
-	}
-	s.over = true
-	if l.reserved[s.class] == s {
-		delete(l.reserved, s.class)
-	}
-	op := s.op
-	op.Kind, op.Used, op.Due, op.Taken, op.More = store.OpReturn, s.used, s.last, s.at, 0
-	l.errands = append(l.errands, &errand{better: s.left > 0, build: func(*Setting) store.Op { return op }})
-}
-
-// returnAllReserved is returnReserved for all, since something has changed.
-func (l *Line) returnAllReserved() {
-	for _, s := range l.reserved {
-		l.returnReserved(s)
-	}
-}
-
-// startReserved starts a request that has just come with what is set aside for its
-// class, or returns nil. Behind those who are not sent yet its waiter has to wait.
-func (l *Line) startReserved(a *Ask, s *Setting) *Grant {
-	if len(l.reserved) == 0 || !mayReserve(a, s) {
+// startReservedLocked starts a request with p, or returns nil where p does not fit or a slot
+// or the gate, before which the request stands, does not let it pass. The start counts from
+// now: the store learns of it when p goes back, by the latest start of all.
+func (l *Line) startReservedLocked(p *reserved, a *Ask, now time.Time) *Grant {
+	if !p.fits(a, now) || l.isFullLocked(a) {
 		return nil
 	}
-	key := l.classKey(a, s)
-	now := awake.Now()
-	p := l.reserved[key]
-	if p == nil || !p.fits(a) || l.classes[key] != nil || l.blocked(a, s) || l.isHalted(a) || now.Sub(p.sent) >= store.Use {
-		return nil
-	}
-	var pass line.Pass
+	g := &Grant{reserved: p, take: p.op, ask: a}
 	if a.Gate != nil {
-		if r, err := a.Local.JoinGate(a.Gate); r != nil || err != nil {
-			return nil
-		}
-		if ok, _ := a.Local.PassGate(a.Gate, &pass); !ok {
-			a.Local.LeaveGate(a.Gate)
+		if ok, _ := a.Local.PassGate(a.Gate, &g.Pass); !ok {
 			return nil
 		}
 	}
-	g := l.startFrom(p, a, s, pass, now)
-	if len(l.chain) > 0 {
-		g.w = &waiter{ask: a, arrived: now, grant: g, ready: make(chan struct{}, 1)}
-		l.wake(g.w)
-	}
-	return g
-}
-
-func (l *Line) startFrom(p *reserved, a *Ask, s *Setting, pass line.Pass, now time.Time) *Grant {
 	p.left--
 	p.used++
 	p.last = p.at + int64(now.Sub(p.sent))
-	g := &Grant{At: p.last, Pass: pass, reserved: p, take: p.op, ask: a}
+	g.At = p.last
 	for i, n := range p.remaining {
 		g.Remaining = append(g.Remaining, n+p.left*p.op.Needs[i].Cost)
 		if k := l.known[p.op.Needs[i].Budget]; k != nil {
-			k.left = g.Remaining[i] // as of when the store said it
+			k.remaining = g.Remaining[i] // as old as what the store said
 		}
 	}
-	l.used(&p.op, 1)
-	l.addFlight(g, s)
+	l.lowerAnnouncedLocked(&p.op, 1)
+	l.addFlightLocked(g)
 	if p.left == 0 {
-		l.returnReserved(p) // with the next question, or when it is time
+		l.returnLocked(p)
 	}
 	return g
 }
 
-// startInLine starts those in line who are due, as far as something is set aside for
+// startDueLocked starts requests in line that are due, as far as starts are reserved for
 // their class.
-func (l *Line) startInLine(s *Setting, now time.Time) {
+func (l *Line) startDueLocked(now time.Time) {
 	for _, p := range l.reserved {
 		c := l.classes[p.class]
-		if c == nil || !l.isDueAt(c, now) || now.Sub(p.sent) >= store.Use {
+		if c == nil || !l.isDueLocked(c, now) {
 			continue
 		}
-		for p.left > 0 && c.queue.Len() > 0 {
-			w := c.queue.Front().Value.(*waiter)
-			a := w.ask
-			var pass line.Pass
-			if !p.fits(a) || l.blocked(a, s) {
+		for c.queue.Len() > 0 {
+			w := c.first()
+			g := l.startReservedLocked(p, w.ask, now)
+			if g == nil {
 				break
 			}
-			if a.Gate != nil {
-				if ok, _ := a.Local.PassGate(a.Gate, &pass); !ok {
-					break
-				}
-			}
-			l.detach(w)
-			l.told(w, &store.Result{OK: true}, now)
-			w.grant = l.startFrom(p, a, s, pass, now)
-			w.grant.Waited, w.grant.w = now.Sub(w.arrived), w
-			l.wake(w)
+			l.detachLocked(w)
+			w.journalResultLocked(&store.Result{OK: true}, now)
+			g.Waited, g.w = now.Sub(w.arrived), w
+			w.grant = g
+			l.wakeLocked(w)
 		}
 	}
 }
-
-// unuse takes back a start that was not sent. It reports whether what it was
-// started with is still at hand.
-func (l *Line) unuse(g *Grant) bool {
-	if g.reserved == nil || g.reserved.over {
-		return false
-	}
-	g.reserved.left++
-	g.reserved.used--
-	return true
-}
-
-func newID() uint64 { return rand.Uint64() | 1 }

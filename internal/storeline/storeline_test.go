@@ -53,21 +53,20 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 	}
 	var mu sync.Mutex // guards following variables
 	var starts []start
-	setting := func() Setting {
+	plan := func() *Plan {
 		mu.Lock()
-		now := slices.Clone(limits)
-		mu.Unlock()
-		return Setting{
-			Limits:   func(place int) (limiter.Limit, bool) { return limiter.Limit{N: now[place], Per: per}, true },
-			Waiting:  30,
-			InFlight: slots,
+		defer mu.Unlock()
+		p := &Plan{Limits: map[string]limiter.Limit{}, Waiting: 30, InFlight: slots}
+		for i, n := range names {
+			p.Limits[n] = limiter.Limit{N: limits[i], Per: per}
 		}
+		return p
 	}
 	var clients [2]Client
 	var lines [2]*Line
 	for i := range clients {
 		clients[i] = Client{Store: &budgets, Max: 100}
-		lines[i] = clients[i].Line(nil, "g", setting)
+		lines[i] = clients[i].Line(nil, "g", plan)
 	}
 	var all sync.WaitGroup
 	for seq := range 60 {
@@ -81,23 +80,23 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 			limits[r.IntN(len(names))] = 1 + r.Int64N(4)
 			mu.Unlock()
 			for i := range clients {
-				clients[i].Reconfigure(func(any) bool { return false }, func(any, string) bool { return true })
+				clients[i].Reconfigure()
 			}
 		case k == 1:
 			i := r.IntN(len(names))
-			limit, _ := setting().Limits(i)
+			limit, _ := plan().limit(names[i])
 			if _, err := l.Do(context.Background(), store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{{Budget: names[i], Limit: limit, Cost: 1}}}, false, true); err != nil {
 				t.Error(err)
 			}
 			mu.Lock()
-			starts = append(starts, start{at: time.Since(epoch), needs: []Need{{names[i], i, 1}}, seq: -1})
+			starts = append(starts, start{at: time.Since(epoch), needs: []Need{{names[i], 1}}, seq: -1})
 			mu.Unlock()
 		default:
 			a := &Ask{MaxWait: -1, NoSlot: r.IntN(4) == 0, Audiences: []string{"ear"}}
 			key := strconv.FormatBool(a.NoSlot) + strconv.FormatBool(l == lines[0])
-			for i, n := range names {
+			for _, n := range names {
 				if r.IntN(2) == 0 {
-					a.Needs = append(a.Needs, Need{n, i, 1})
+					a.Needs = append(a.Needs, Need{n, 1})
 					key += n
 				}
 			}
@@ -203,13 +202,12 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 // noneCouldStart checks that the first of every class waits for something.
 func noneCouldStart(t *testing.T, l *Line, s store.Store, slots int) {
 	t.Helper()
-	set := l.setting()
 	l.mu.Lock()
-	full := slots > 0 && l.inFlight >= slots
+	full := slots > 0 && l.slots >= slots
 	var asks []store.Op
 	for _, c := range l.classes {
-		if w := c.queue.Front().Value.(*waiter); w.ask.NoSlot || !full {
-			asks = append(asks, l.op(w, &set))
+		if w := c.first(); w.ask.NoSlot || !full {
+			asks = append(asks, l.takeOp(w.ask, w.id, w.class.number, w.due))
 		}
 	}
 	l.mu.Unlock()
@@ -228,17 +226,17 @@ func noneCouldStart(t *testing.T, l *Line, s store.Store, slots int) {
 func TestS6_FirstComeAsksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Client{Store: new(store.Memory), Max: 100}
-		l := c.Line(nil, "g", func() Setting {
-			return Setting{Limits: func(place int) (limiter.Limit, bool) {
-				return limiter.Limit{N: 1, Per: time.Second}, true
-			}}
-		})
+		p := &Plan{Limits: map[string]limiter.Limit{}}
+		for _, rule := range []string{"shared", "own0", "own1", "own2", "own3", "own4", "own5"} {
+			p.Limits[rule] = limiter.Limit{N: 1, Per: time.Second}
+		}
+		l := c.Line(nil, "g", func() *Plan { return p })
 		var all sync.WaitGroup
 		var got []string
 		for i := range 6 {
 			own := strconv.Itoa(i)
 			all.Go(func() {
-				a := &Ask{MaxWait: -1, Needs: []Need{{"own" + own, 1, 1}, {"shared", 0, 1}}}
+				a := &Ask{MaxWait: -1, Needs: []Need{{"own" + own, 1}, {"shared", 1}}}
 				g, refused, err := l.Enter(context.Background(), a)
 				if err != nil || refused != nil {
 					t.Error(err, refused)

@@ -1,0 +1,212 @@
+package storeline
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/store"
+)
+
+// A Grant is a start: the caller sends, or cancels. Exactly one of Sent and Cancel must
+// follow; after Sent, Responded and Done, and after these Release where it holds a Slot.
+type Grant struct {
+	At        store.Instant // of the store's clock
+	Waited    time.Duration
+	Remaining []int64 // under each need, after the start; math.MaxInt64 where there is no limit
+	Heeded    bool    // a pause held once, which the request's success ends; see store.OpSuccess
+	Slot      bool    // it holds an in-flight slot
+	Pass      line.Pass
+
+	take     store.Op // what it has taken
+	ask      *Ask
+	w        *waiter   // in the chain until Sent; nil: it never was
+	reserved *reserved // what it has started with; nil: the store was asked
+	strict   bool      // it has taken strict units, which count from the response: until then
+	renew    *time.Timer
+}
+
+// grantLocked starts w, for which op has taken, if its gate still lets it pass: it may have
+// shut while the store was asked. Then the units go back, and w is refused or waits on.
+func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.Time) {
+	w.class.due = time.Time{}
+	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, ask: w.ask, w: w}
+	if w.left {
+		l.removeLocked(w)
+		l.giveBackLocked(g)
+		return
+	}
+	if a := w.ask; a.Gate != nil {
+		if ok, r := a.Local.PassGate(a.Gate, &g.Pass); !ok {
+			l.giveBackLocked(g)
+			if r != nil {
+				l.refuseLocked(w, l.gateRefusalLocked(r, a.Gate))
+			}
+			return
+		}
+	}
+	l.detachLocked(w)
+	i := 0
+	for _, n := range w.ask.Needs { // op leaves out those without a limit
+		left := int64(math.MaxInt64)
+		if i < len(op.Needs) && op.Needs[i].Budget == n.Budget {
+			left = res.Remaining[i]
+			i++
+		}
+		g.Remaining = append(g.Remaining, left)
+	}
+	l.addFlightLocked(g)
+	if g.strict {
+		g.renew = time.AfterFunc(store.Lease/3, func() { l.renew(g) })
+	}
+	w.grant = g
+	l.wakeLocked(w)
+}
+
+// addFlightLocked counts g as in flight, and takes a slot where there is a cap.
+func (l *Line) addFlightLocked(g *Grant) {
+	if l.plan().InFlight > 0 && !g.ask.NoSlot {
+		g.Slot = true
+		l.slots++
+		l.use()
+	}
+	l.flights[g] = true
+}
+
+// Release gives back an in-flight slot.
+func (l *Line) Release() {
+	l.mu.Lock()
+	l.slots--
+	l.kickLocked()
+	l.mu.Unlock()
+	l.Unuse()
+}
+
+// Sent has the next start of the chain go on: the caller is about to send.
+func (l *Line) Sent(g *Grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unchainLocked(g.w)
+}
+
+// Cancel gives back a start that was not sent.
+func (l *Line) Cancel(g *Grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cancelLocked(g)
+}
+
+func (l *Line) cancelLocked(g *Grant) {
+	l.unchainLocked(g.w)
+	g.endRenewalLocked()
+	delete(l.flights, g)
+	if a := g.ask; a.Gate != nil {
+		a.Local.ReturnPass(&g.Pass)
+	}
+	if g.Slot {
+		g.Slot = false
+		l.slots--
+		defer l.Unuse()
+	}
+	if p := g.reserved; p != nil && !p.over {
+		p.left++
+		p.used--
+		return
+	}
+	l.giveBackLocked(g)
+}
+
+// giveBackLocked has the store take back what g has taken.
+func (l *Line) giveBackLocked(g *Grant) {
+	if g.reserved != nil {
+		g.At = g.reserved.last // as it was reported
+	}
+	l.queueLocked(&operation{op: giveOp(&g.take, g.At), sooner: true})
+}
+
+// Responded notes that a request has its response, or has ended without one. It returns the
+// instant from which on its strict units count, or that of the start where ctx ends before
+// the store has said it.
+func (l *Line) Responded(ctx context.Context, g *Grant) store.Instant {
+	if !g.strict { // only this goroutine changes it after the start
+		return g.At
+	}
+	l.mu.Lock()
+	g.endRenewalLocked()
+	l.mu.Unlock()
+	op := store.Op{Kind: store.OpAnswer, Group: g.take.Group, ID: g.take.ID, Needs: g.take.Needs}
+	res, err := l.Do(ctx, op, false, false)
+	if err != nil {
+		return g.At
+	}
+	return res.At
+}
+
+// renew tells the store that the strict units of g are still in flight: else they count as
+// those of a process that is gone when their lease ends.
+func (l *Line) renew(g *Grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !g.strict {
+		return
+	}
+	l.queueLocked(&operation{op: store.Op{Kind: store.OpRenew, Group: g.take.Group, ID: g.take.ID, Needs: g.take.Needs}})
+	g.renew.Reset(store.Lease / 3)
+}
+
+func (g *Grant) endRenewalLocked() {
+	if g.strict = false; g.renew != nil {
+		g.renew.Stop()
+	}
+}
+
+// Done notes that what the response announces has been taken in, or that there is none. From
+// then on the request does not count as in flight.
+func (l *Line) Done(g *Grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.flights, g)
+}
+
+// InFlight returns how many units of a budget, or requests of an audience, are granted or
+// reserved and not done, without those of own. An announced limit does not count them yet.
+func (l *Line) InFlight(name string, own *Grant) (sum int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	add := func(op *store.Op, starts int64) {
+		for _, n := range op.Needs {
+			if n.Budget == name {
+				sum += starts * n.Cost
+			}
+		}
+		if slices.Contains(op.Ears, name) {
+			sum += starts
+		}
+	}
+	for g := range l.flights {
+		if g != own {
+			add(&g.take, 1)
+		}
+	}
+	for _, p := range l.reserved {
+		add(&p.op, p.left)
+	}
+	return sum
+}
+
+// Served notes that a request without a limit, which started then, has succeeded.
+func (l *Line) Served(started store.Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recent.Add(started)
+}
+
+// Found returns how many such requests, of those started in the second that ends at an
+// instant, have succeeded in this process: the rate at which it may restart after a pause.
+func (l *Line) Found(before store.Instant) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.recent.Before(before)
+}

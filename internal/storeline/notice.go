@@ -1,0 +1,114 @@
+package storeline
+
+import (
+	"errors"
+	"time"
+
+	"github.com/headway-go/headway/internal/awake"
+	"github.com/headway-go/headway/internal/show"
+	"github.com/headway-go/headway/store"
+)
+
+// A Notice is something to report of the store: that it is down because of Err, or, where
+// all fields are zero, up again; or, while it is up, a Row or its clock.
+type Notice struct {
+	Err  error
+	Row  *store.RowError // could not be read
+	Back time.Duration   // not zero: by how much the store's clock has been set back
+}
+
+type rowName struct{ group, name string }
+
+// mostBad bounds how many rows are known to have been reported, and mostNotices what has
+// not been fetched yet.
+const (
+	mostBad     = 1024
+	mostNotices = 256
+)
+
+// Notices returns what has happened since the last call. Each notice is returned once.
+func (c *Client) Notices() []Notice {
+	if !c.hasNotices.Load() {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	notices := c.notices
+	c.notices = nil
+	c.hasNotices.Store(false)
+	return notices
+}
+
+func (c *Client) noticeLocked(n Notice) {
+	c.notices = append(c.notices, n)
+	c.hasNotices.Store(true)
+}
+
+// noteRows gives notice of rows that could not be read, and of a clock that was set back.
+// Every error of a row becomes a *store.RowError that may be kept and shown. That calls
+// methods of the store's errors, with no lock held.
+func (c *Client) noteRows(ops []store.Op, results []store.Result) {
+	for i := range results {
+		r := &results[i]
+		for j, e := range r.Anew {
+			r.Anew[j] = shown(e)
+		}
+		if r.Err != nil {
+			e := &store.RowError{Group: ops[i].Group, Err: r.Err} // of a store that does not call Run
+			errors.As(r.Err, &e)
+			r.Err = shown(e)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	back := time.Duration(0)
+	for i := range results {
+		r := &results[i]
+		back = max(back, r.Back)
+		for _, e := range r.Anew {
+			c.noteRowLocked(e)
+		}
+		switch {
+		case r.Err != nil:
+			c.noteBadLocked(r.Err.(*store.RowError))
+		case len(c.bad) > 0 && !r.Skipped: // these rows have been read
+			for _, n := range ops[i].Needs {
+				delete(c.bad, rowName{ops[i].Group, n.Budget})
+			}
+			for _, audience := range ops[i].Ears {
+				delete(c.bad, rowName{ops[i].Group, audience})
+			}
+		}
+	}
+	// Each row that is ahead of the clock reports it; one notice is enough.
+	if now := awake.Now(); back > 0 && now.Sub(c.backAt) >= time.Minute && len(c.notices) < mostNotices {
+		c.backAt = now
+		c.noticeLocked(Notice{Back: back})
+	}
+}
+
+func (c *Client) noteRowLocked(e *store.RowError) {
+	if len(c.notices) < mostNotices {
+		c.noticeLocked(Notice{Row: e})
+	}
+}
+
+// noteBadLocked is noteRowLocked for a row that stays as it is: once, until it is read
+// again.
+func (c *Client) noteBadLocked(e *store.RowError) {
+	name := rowName{e.Group, e.Name}
+	if c.bad[name] {
+		return
+	}
+	if c.bad == nil || len(c.bad) >= mostBad {
+		c.bad = map[rowName]bool{}
+	}
+	c.bad[name] = true
+	c.noteRowLocked(e)
+}
+
+func shown(e *store.RowError) *store.RowError {
+	own := *e
+	own.Err = show.Error(e.Err)
+	return &own
+}

@@ -1,0 +1,373 @@
+package storeline
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headway-go/headway/internal/awake"
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/store"
+)
+
+// A Need is what a request takes from one budget.
+type Need struct {
+	Budget string
+	Cost   int64
+}
+
+// An Ask is what a request needs to start, and how long it may wait for it.
+type Ask struct {
+	Needs     []Need
+	Audiences []string      // whose pauses and announced limits hold for it
+	Identity  uint64        // whose share of a full line it takes; zero: that of requests without keys
+	MaxWait   time.Duration // the wait budget; negative: none
+	NoSlot    bool          // it takes no in-flight slot
+	Exact     bool          // its cost may be corrected, so that the store must know when it started
+
+	Gate    *line.Gate    // the breaker that it must pass; nil: none
+	Local   *line.Line    // the line in memory that Gate belongs to
+	Journal *line.Journal // where to note what held it up; nil: nowhere
+}
+
+// A Line is the queue of the requests of one group in this process. Any goroutine may use
+// it.
+type Line struct {
+	client *Client
+	key    lineKey
+	policy func() *Plan
+	users  int // while it is not zero the line stays; guarded by the client's mu, as place is
+	place  int // in the client's ring
+
+	// mu guards following fields. With it held, the client's mu and that of Ask.Local may
+	// be taken, never the other way round. It is not held while the store works.
+	mu sync.Mutex
+
+	// The queue.
+	order     list.List         // of *waiter, by arrival
+	classes   map[string]*class // by classKey; none is empty
+	arrivals  uint64            // the number of the latest waiter
+	numbers   uint64            // the number of the latest class
+	undecided []*waiter         // in order; whether they wait is not known: see settleLocked
+	waiting   int               // how many in order are known to wait
+	chain     []*waiter         // those to go on one after another; the first is awake
+	halted    map[scope]int     // how often
+
+	// What is to be asked of the store, and what is out; see collectLocked.
+	out       *batch       // the round trip that is out; nil: run does not run
+	queued    []*operation // to be done besides
+	overdue   []*waiter    // whose wait ends now, unless they start
+	check     bool         // a forecast is due: a wait may have become too long
+	checkAll  bool         // also of requests that may wait for ever: a limit may never admit them now
+	checked   bool         // the latest round trip was a forecast
+	span      int          // how many of all classes may ask at once
+	timer     *time.Timer  // runs at the next instant at which something is due
+	gateFrees time.Time    // when a gate stops waiting for requests in flight; zero: none waits
+
+	// What has started.
+	flights  map[*Grant]bool      // granted and not done
+	slots    int                  // in-flight slots that are taken
+	reserved map[string]*reserved // by class
+	recent   line.Recent          // the successes of requests without a limit
+
+	// What the store has said; see Known and IsNews.
+	known  map[string]*known // by the name of a budget or audience
+	names  []*known          // the same, in order of their first use
+	pauses map[string]time.Time
+}
+
+// A class is the requests in line with the same budgets and audiences: what admits one of
+// them admits the next. So only the first few ask.
+type class struct {
+	key     string
+	number  uint64    // what the store knows it by
+	queue   list.List // of *waiter
+	due     time.Time // when it may start at the earliest, and asks; zero: now
+	width   int       // how many ask at once
+	refused bool      // the store has refused one of them
+}
+
+func (c *class) first() *waiter { return c.queue.Front().Value.(*waiter) }
+
+// A waiter is a request in line. It ends with one of grant, refusal and err, or left.
+type waiter struct {
+	ask        *Ask
+	class      *class
+	inOrder    *list.Element // of the line
+	inClass    *list.Element
+	number     uint64 // by arrival
+	id         uint64 // what the store knows it by
+	arrived    time.Time
+	by         time.Time // the last instant at which it may start; zero: none
+	byDeadline bool      // by is due to the context's deadline, not to the wait budget
+	timer      *time.Timer
+
+	due     store.Instant // when it may start, as the store said last; zero: it has said nothing
+	bind    line.Refusal  // what holds it up until due
+	counted bool          // in Line.waiting
+	full    bool          // there is no place for it to wait, unless it starts or another makes way
+	asking  time.Time     // since when it is in the batch that is out; zero: it is not
+	left    bool          // its caller has gone, while it was asking
+
+	grant   *Grant
+	refusal *line.Refusal
+	err     error
+	ready   chan struct{} // receives once, when the caller may go on
+}
+
+// inLine reports whether nothing is decided of w yet.
+func (w *waiter) inLine() bool { return w.grant == nil && w.refusal == nil && w.err == nil && !w.left }
+
+var noPlan Plan
+
+// plan returns the plan in force. It may change at any time: callers hold no part of it.
+func (l *Line) plan() *Plan {
+	if p := l.policy(); p != nil {
+		return p
+	}
+	return &noPlan
+}
+
+// Enter waits until the request may start and takes what it needs, or refuses it as soon as
+// it is known that it cannot start in time. The error is the context's, ErrDown, the
+// *store.RowError of a row that the request needs, or line.ErrRetired where its gate has
+// been forgotten.
+//
+// Requests due at one instant return in their order, each when the one before it is Sent.
+func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	if a.Gate != nil && !a.Gate.Closed() { // a first look, which needs no store
+		if r, err := a.Local.CheckGate(a.Gate); r != nil || err != nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return nil, l.gateRefusalLocked(r, a.Gate), err
+		}
+	}
+	if l.client.available() != nil {
+		return nil, nil, ErrDown
+	}
+	if r := l.plan().never(a); r != nil {
+		return nil, r, nil
+	}
+	l.mu.Lock()
+	if a.Gate != nil {
+		if r, err := a.Local.JoinGate(a.Gate); r != nil || err != nil {
+			defer l.mu.Unlock()
+			return nil, l.gateRefusalLocked(r, a.Gate), err
+		}
+	}
+	g, w := l.joinLocked(ctx, a)
+	l.mu.Unlock()
+	if w == nil {
+		return g, nil, nil
+	}
+	return l.await(ctx, w)
+}
+
+// joinLocked starts a request with what is reserved for its class, or puts it in line. It
+// stands before its gate already. Where another start has not been sent yet, one with a
+// reserved start waits for its turn too.
+func (l *Line) joinLocked(ctx context.Context, a *Ask) (*Grant, *waiter) {
+	now, key := awake.Now(), l.classKey(a)
+	if p := l.reserved[key]; p != nil && l.classes[key] == nil && !l.isHaltedLocked(a) {
+		if g := l.startReservedLocked(p, a, now); g != nil {
+			if len(l.chain) == 0 {
+				return g, nil
+			}
+			g.w = &waiter{ask: a, grant: g, ready: make(chan struct{}, 1)}
+			l.wakeLocked(g.w)
+			return nil, g.w
+		}
+	}
+	w := &waiter{ask: a, arrived: now, id: rand.Uint64() | 1, ready: make(chan struct{}, 1)}
+	w.bound(ctx)
+	w.class = l.classes[key]
+	if w.class == nil {
+		l.numbers++
+		w.class = &class{key: key, number: l.numbers, width: leastWidth}
+		if l.plan().reserves(a) {
+			w.class.width = 1 // the others start with what it reserves
+		}
+		l.classes[key] = w.class
+	}
+	l.arrivals++
+	w.number = l.arrivals
+	w.inOrder, w.inClass = l.order.PushBack(w), w.class.queue.PushBack(w)
+	l.undecided = append(l.undecided, w)
+	l.journalLocked(w)
+	l.settleLocked()
+	if l.check || l.isDueLocked(w.class, now) {
+		l.kickLocked()
+	}
+	return nil, w
+}
+
+// classKey returns what tells classes apart. A request that takes no slot must not stand
+// behind requests that wait for one.
+func (l *Line) classKey(a *Ask) string {
+	b := make([]byte, 0, 64)
+	if a.NoSlot && l.plan().InFlight > 0 {
+		b = append(b, '!')
+	}
+	if a.Gate != nil {
+		b = fmt.Appendf(b, "%p", a.Gate)
+	}
+	for _, n := range a.Needs {
+		b = append(append(b, '\n'), n.Budget...)
+	}
+	for _, audience := range a.Audiences {
+		b = append(append(b, "\n@"...), audience...)
+	}
+	return string(b)
+}
+
+// bound finds the last instant at which w may start. A wait budget includes its last
+// instant, a deadline does not.
+func (w *waiter) bound(ctx context.Context) {
+	if w.ask.MaxWait >= 0 {
+		w.by = w.arrived.Add(w.ask.MaxWait)
+	}
+	if d, ok := ctx.Deadline(); ok {
+		if d = awake.On(d).Add(-1); w.by.IsZero() || d.Before(w.by) {
+			w.by, w.byDeadline = d, true
+		}
+	}
+}
+
+// await waits until w, which is in line or has started, may go on.
+func (l *Line) await(ctx context.Context, w *waiter) (*Grant, *line.Refusal, error) {
+	select {
+	case <-w.ready:
+		if w.err != nil {
+			l.mu.Lock()
+			l.unchainLocked(w)
+			l.mu.Unlock()
+		}
+		return w.grant, w.refusal, w.err
+	case <-ctx.Done():
+		l.leave(w)
+		return nil, nil, ctx.Err()
+	}
+}
+
+// leave takes w out of the line, since its caller has gone, or gives back what it has got.
+func (l *Line) leave(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case w.grant != nil:
+		l.cancelLocked(w.grant)
+	case w.err != nil:
+		l.unchainLocked(w)
+	case w.refusal != nil:
+	default:
+		w.left = true
+		if w.asking.IsZero() { // else the response says what there is to give back
+			l.removeLocked(w)
+			l.kickLocked()
+		}
+	}
+}
+
+// removeLocked takes w out of the line and away from its gate.
+func (l *Line) removeLocked(w *waiter) {
+	l.detachLocked(w)
+	if w.ask.Gate != nil {
+		w.ask.Local.LeaveGate(w.ask.Gate)
+	}
+}
+
+// detachLocked takes w, which has passed its gate, out of the line. When it was the first of
+// its class the next one inherits what the store said, or asks for itself where it costs
+// something else.
+func (l *Line) detachLocked(w *waiter) {
+	c := w.class
+	first := c.first() == w
+	l.order.Remove(w.inOrder)
+	c.queue.Remove(w.inClass)
+	if w.counted {
+		l.waiting--
+	}
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if c.queue.Len() == 0 {
+		delete(l.classes, c.key)
+		return
+	}
+	if !first {
+		return
+	}
+	next := c.first()
+	next.journalHeadLocked()
+	if slices.Equal(next.ask.Needs, w.ask.Needs) {
+		next.due, next.bind = w.due, w.bind
+	} else {
+		c.due = time.Time{}
+	}
+}
+
+// isDueLocked reports whether the first of c has a reason to ask.
+func (l *Line) isDueLocked(c *class, now time.Time) bool {
+	return !c.due.After(now) && !l.isHaltedLocked(c.first().ask)
+}
+
+// reconfigure has the line follow another plan: all in line ask again, and what is reserved
+// under the old limits goes back.
+func (l *Line) reconfigure() {
+	p := l.plan()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgetGoneLocked(p)
+	l.changedLocked(true, true)
+	l.returnAllLocked()
+	l.checkAll = true
+	l.kickLocked()
+}
+
+// changedLocked notes that those in line may start sooner, or that they may start later
+// and no longer in time.
+func (l *Line) changedLocked(sooner, later bool) {
+	if sooner {
+		for _, c := range l.classes {
+			c.due = time.Time{}
+		}
+	}
+	l.check = l.check || later
+}
+
+// The chain keeps the order of requests that are due at one instant: goroutines woken
+// together run in any order. A waiter that starts, or that the store does not decide for,
+// joins the chain, and only the first of the chain is awake. It wakes the next when it
+// leaves: by Sent, by Cancel, or when it returns an error.
+
+// wakeLocked wakes w after those before it in the chain have gone on.
+func (l *Line) wakeLocked(w *waiter) {
+	if l.chain = append(l.chain, w); len(l.chain) == 1 {
+		w.ready <- struct{}{}
+	}
+}
+
+func (l *Line) unchainLocked(w *waiter) {
+	i := slices.Index(l.chain, w)
+	if i < 0 {
+		return
+	}
+	l.chain = slices.Delete(l.chain, i, i+1)
+	if i == 0 && len(l.chain) > 0 {
+		l.chain[0].ready <- struct{}{}
+	}
+}
+
+// Waiting returns how many requests wait, and how many are in flight.
+func (l *Line) Waiting() (waiting, inFlight int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.order.Len(), max(l.slots, len(l.flights))
+}
