@@ -8,7 +8,7 @@ import (
 
 const (
 	every    = time.Second      // an event, where it takes at most a twentieth of that to make
-	patience = 10 * time.Second // with a reader who takes nothing
+	patience = 10 * time.Second // with a client that takes nothing
 )
 
 // stream sends the live part of the page until the reader goes, has taken nothing

@@ -50,7 +50,7 @@ type handler struct {
 	names     map[string]bool    // read-only: Config.Hosts
 
 	looking sync.Mutex // held while one looks; guards the following field
-	last    *sight     // nil: nobody has looked yet
+	last    *sight     // nil: there was no request yet
 
 	mu      sync.Mutex                     // guards the following field
 	servers map[*http.Server]chan struct{} // closed when the server shuts down
@@ -106,8 +106,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Referrer-Policy", "no-referrer")
 	head.Set("Content-Security-Policy", policy)
-	if !h.answersTo(req.Host) {
-		http.Error(w, "the page answers to the names of the loopback interface, and to those of Config.Hosts", http.StatusForbidden)
+	if !h.servesName(req.Host) {
+		http.Error(w, "the page is served under the names of the loopback interface and of Config.Hosts only", http.StatusForbidden)
 		return
 	}
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
@@ -118,7 +118,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	query := req.URL.Query()
 	as := query.Get("as")
 	if as != "" && as != "html" && as != "json" && as != "events" {
-		http.Error(w, "as is html, json or events", http.StatusBadRequest)
+		http.Error(w, "as must be html, json or events", http.StatusBadRequest)
 		return
 	}
 	in, err := windowOf(query, as != "json")
@@ -146,7 +146,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// write answers with all of what f makes, or says that it could not be made.
+// write responds with all that f makes, or with its error.
 func (h *handler) write(w http.ResponseWriter, contentType string, f func(*bytes.Buffer) error) {
 	var b bytes.Buffer
 	if err := f(&b); err != nil {

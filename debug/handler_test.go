@@ -322,8 +322,8 @@ func TestPageShowsWhatHolds(t *testing.T) {
 			"all hosts of search breaker open 0 in line 0 in flight Breaker eu.search.test open, probed in 20 s connection &lt;reset&gt; by peer hostile",
 			"eu.search.test breaker 3 times, last 10 s ago the last could have started after 30 s",
 			"eu.mail.test policy mail paused 4 in line 0 in flight",
-			"30 s to go eu.mail.test answered 429 10 s ago, told by rfc9110",
-			"learned core 1,234 of 5,000 left more in 30 min 50 s; told by x-ratelimit 10 s ago",
+			"30 s to go eu.mail.test responded 429 10 s ago, read as rfc9110",
+			"learned core 1,234 of 5,000 left more in 30 min 50 s; read as x-ratelimit 10 s ago",
 			"tokens per day 1000000/day 15,000 more than 1,000,000 spent",
 			"hostile.test limit rule 2/1m 2 times, last 10 s ago the last could have started after 60 s",
 			"api.model.test limit rule tokens per day 3 times, last 10 s ago the last could have started after 24 h",
@@ -355,7 +355,7 @@ func TestPageWithoutRecent(t *testing.T) {
 		s := newScene(t)
 		defer s.leave()
 		_, html := get(Handler(s.Transport), "GET", "/")
-		if text := textOf(html); strings.Contains(text, "efus") || !strings.Contains(text, "40 s to go told by rfc9110") {
+		if text := textOf(html); strings.Contains(text, "efus") || !strings.Contains(text, "40 s to go read as rfc9110") {
 			t.Errorf("got %s", text)
 		}
 	})
@@ -364,7 +364,7 @@ func TestPageWithoutRecent(t *testing.T) {
 // TestPageOfNothing says so.
 func TestPageOfNothing(t *testing.T) {
 	h, _ := newPage(t, headway.Policy{Hosts: []string{"*"}})
-	if _, html := get(h, "GET", "/"); !strings.Contains(textOf(html), "No host is remembered") || !strings.Contains(textOf(html), "Nobody.") {
+	if _, html := get(h, "GET", "/"); !strings.Contains(textOf(html), "No host has that name") || !strings.Contains(textOf(html), "None.") {
 		t.Errorf("got %s", textOf(html))
 	}
 	if _, text := get(h, "GET", "/?as=json"); !strings.Contains(text, `"hosts": [],`) || !strings.Contains(text, `"refusals": []`) {
@@ -471,7 +471,7 @@ func TestJSONIsPaged(t *testing.T) {
 			"&limit=99999999999999999999": {-1, 0, ""}, "&limit=-1": {-1, 0, ""}, "&offset=x": {-1, 0, ""},
 		} {
 			if want.hosts < 0 {
-				if resp, text := get(h, "GET", "/?as=json"+query); resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "is a number") {
+				if resp, text := get(h, "GET", "/?as=json"+query); resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "must be a number") {
 					t.Errorf("%s: got %s, want 400", query, resp.Status)
 				}
 				continue
@@ -573,7 +573,7 @@ func TestPageTellsOfRows(t *testing.T) {
 		_, html := get(Handler(tr, &recent), "GET", "/")
 		text := textOf(html)
 		for _, want := range []string{
-			"A row of the store could not be read, just now: api.test, rule r d1 . It has begun anew. &lt;damaged&gt;",
+			"A row of the store could not be read, just now: api.test, rule r d1 . It was reset. &lt;damaged&gt;",
 			"A row of the store could not be read, 2 times, last just now: api.test, rule r d1 . The store does not decide for its requests.",
 		} {
 			if !strings.Contains(text, want) {

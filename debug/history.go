@@ -31,8 +31,8 @@ type sample struct {
 // A history is the samples of the last minutes, the oldest first.
 type history struct{ samples []sample }
 
-// with returns the history with one more sample. It leaves h as it is, for those
-// who still draw it: what they share is read only. Only the newest may be extended.
+// with returns the history with one more sample. It leaves h as it is, for
+// requests that still draw it: what they share is read-only. Only the newest may be extended.
 func (h history) with(now time.Time, hosts []headway.HostStatus) history {
 	var long []headway.HostStatus
 	for _, s := range hosts {
@@ -64,7 +64,7 @@ const (
 // A picture is the line of one place in the last minutes.
 type picture struct {
 	// Path is the area under the line's length as an SVG path; empty where
-	// nobody was seen in line.
+	// no request was seen in line.
 	Path string
 	// Seen are the times that are known, as an SVG path along the bottom.
 	Seen string

@@ -7,10 +7,10 @@ import (
 	"github.com/headway-go/headway/internal/hostname"
 )
 
-// answersTo reports whether the page answers to the name that a request asks for, the
-// value of its Host header. A page of another site can have its name lead here, but
-// cannot make the browser ask for one of these.
-func (h *handler) answersTo(host string) bool {
+// servesName reports whether the page is served under the name in a request's Host
+// header. A page of another site can point its own name here, but cannot make the
+// browser send one of these.
+func (h *handler) servesName(host string) bool {
 	name := nameOf(host)
 	if name == "" {
 		return false

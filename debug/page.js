@@ -1,5 +1,5 @@
 "use strict";
-// Puts what the server sends in place of the live part, while somebody looks.
+// Puts what the server sends in place of the live part, while the page is visible.
 (() => {
   const live = document.getElementById("live"), state = document.getElementById("state");
   let source, late;

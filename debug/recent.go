@@ -66,7 +66,7 @@ func (r *Recent) outage() outage {
 // An outage is the time that a store was away, or is; of several stores, that one
 // of them is.
 type outage struct {
-	away         int // how many are; below zero where that one is back was told first
+	away         int // how many are; below zero where a return was reported first
 	began, ended time.Time
 	err          error
 	missed       int // what was decided without it, in this outage and those before

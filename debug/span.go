@@ -10,7 +10,7 @@ import (
 )
 
 // A span is a duration as the page shows it. In JSON it is seconds, and null for
-// limiter.Never and what nobody said.
+// limiter.Never and an unknown time.
 type span time.Duration
 
 // String returns it with the digits that a reader needs: "0.25 s", "12 s",

@@ -65,7 +65,7 @@ func TestC87_PageOfAStore(t *testing.T) {
 			s.now(t, "GET", "https://a.test/", "", 1)
 		}
 		time.Sleep(4 * time.Second)
-		want("The store went away 4 s ago: no &lt;route&gt;. In all, 3 requests were decided without it.",
+		want("The store went down 4 s ago: no &lt;route&gt;. In all, 3 requests were decided without it.",
 			`[ { "away": true, "began_seconds_ago": 4, "ended_seconds_ago": null, "error": "no \u003croute\u003e", "missed": 3 } ]`)
 		want("a.test limit rule spaced 1/1m without the store 2 times, last 4 s ago",
 			`[ { "away": true, "began_seconds_ago": 4, "ended_seconds_ago": null, "error": "no \u003croute\u003e", "missed": 3 } ]`)
@@ -75,7 +75,7 @@ func TestC87_PageOfAStore(t *testing.T) {
 		time.Sleep(time.Second)
 		s.now(t, "GET", "https://a.test/", "", 1)
 		time.Sleep(2 * time.Second)
-		want("The store went away 7 s ago, and came back 2 s ago: no &lt;route&gt;. In all, 4 requests were decided without it.",
+		want("The store went down 7 s ago, and came back 2 s ago: no &lt;route&gt;. In all, 4 requests were decided without it.",
 			`[ { "away": false, "began_seconds_ago": 7, "ended_seconds_ago": 2, "error": "no \u003croute\u003e", "missed": 4 } ]`)
 	})
 }

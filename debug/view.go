@@ -165,13 +165,13 @@ func (b budget) Old() bool { return time.Duration(b.Age) >= time.Second }
 // Fill is the part of it that is left, from 0 to 100.
 func (b budget) Fill() int64 { return fill(b.Remaining, b.Most) }
 
-// A pause is until when nobody of those concerned starts, and why.
+// A pause is until when requests are held, which, and why.
 type pause struct {
 	Rule   string `json:"rule,omitempty"`
 	Key    string `json:"key_digest,omitempty"`
 	Left   span   `json:"left_seconds"`
 	Source string `json:"source,omitempty"`
-	// Following fields are known where a Recent has seen the answer.
+	// Following fields are known where a Recent has seen the response.
 	Status int    `json:"status,omitempty"`
 	From   string `json:"from,omitempty"`
 	Ago    span   `json:"ago_seconds,omitempty"`
@@ -194,10 +194,10 @@ type learned struct {
 // Fill is as for a budget.
 func (l learned) Fill() int64 { return fill(l.Remaining, l.Limit) }
 
-// Unbounded says that nothing is known to hold anybody up.
+// Unbounded reports that nothing is known to hold requests.
 func (l learned) Unbounded() bool { return l.Remaining == math.MaxInt64 }
 
-// A refusal is requests that were told no for one reason.
+// A refusal is requests that were refused for one reason.
 type refusal struct {
 	Policy     string `json:"policy"`
 	Host       string `json:"host"`
@@ -354,7 +354,7 @@ func reason(e headway.Event) string {
 	return e.Reason.String()
 }
 
-// newPause adds to a pause which answer raised it, where that is known.
+// newPause adds to a pause the response that raised it, where that is known.
 func newPause(s headway.HostStatus, p headway.PauseStatus, all *sight) pause {
 	row := pause{Rule: p.Rule, Key: p.KeyDigest, Left: span(p.Left), Source: p.Source}
 	for _, h := range all.pauses {

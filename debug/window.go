@@ -43,7 +43,7 @@ func windowOf(query url.Values, page bool) (window, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < p.least {
-			return in, fmt.Errorf("%s is a number, %d or more", p.name, p.least)
+			return in, fmt.Errorf("%s must be a number of at least %d", p.name, p.least)
 		}
 		*p.to = min(n, p.most)
 	}

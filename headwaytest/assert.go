@@ -126,7 +126,7 @@ func marked(all []entry) (n int) {
 	return n
 }
 
-// timeline returns the entries as text, those that are marked with an arrow.
+// timeline returns the entries as text, the marked ones with an arrow.
 // Of a long one it keeps what is around the marks.
 func timeline(all []entry) string {
 	const (

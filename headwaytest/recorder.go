@@ -118,7 +118,7 @@ func (s Start) pattern() string {
 	return strings.TrimSpace(s.String())
 }
 
-// startOf returns what a request tells of a start.
+// startOf returns the start of a request.
 func startOf(req *http.Request) Start {
 	s := Start{Method: method(req), Attempt: headway.AttemptFrom(req.Context())}
 	if u := req.URL; u != nil {

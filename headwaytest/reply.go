@@ -33,7 +33,7 @@ type Reply struct {
 	Panic any
 }
 
-// happen lets pass what comes before an answer.
+// happen does what comes before the response.
 func (r *Reply) happen(ctx context.Context) error {
 	if err := sleep(ctx, r.After); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (r *Reply) happen(ctx context.Context) error {
 	return nil
 }
 
-// response returns the Reply as the answer to req.
+// response returns the Reply as the response to req.
 func (r *Reply) response(req *http.Request) *http.Response {
 	resp := &http.Response{
 		Status:     strings.TrimSpace(strconv.Itoa(r.Status) + " " + http.StatusText(r.Status)), // 529 has no text
@@ -70,7 +70,7 @@ func (r *Reply) response(req *http.Request) *http.Response {
 	return resp
 }
 
-// write sends the Reply as the answer to req. An error is that it broke off.
+// write sends the Reply as the response to req. An error means that it broke off.
 func (r *Reply) write(w http.ResponseWriter, req *http.Request) error {
 	for name, values := range r.Header {
 		w.Header()[name] = values

@@ -128,8 +128,8 @@ func (v *Vendor) arrivals() []entry {
 	return slices.Clone(v.log)
 }
 
-// serve takes a request there and its answer back. An error is that there is no
-// answer.
+// serve carries a request to the service and the reply back. An error means that
+// there is no response.
 func (v *Vendor) serve(req *http.Request, host string) (*Reply, error) {
 	ctx := req.Context()
 	if err := sleep(ctx, v.latency()); err != nil {

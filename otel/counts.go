@@ -27,8 +27,8 @@ type counts struct {
 	known atomic.Pointer[map[place]*host]
 	full  atomic.Bool
 
-	// How often a store went away and came back. No event says whose, and the two
-	// may be told in the wrong order.
+	// How often a store went away and came back. No event says whose store, and
+	// the two may be reported in the wrong order.
 	gone, back atomic.Int64
 	setBack    atomic.Int64 // the store's clock
 
@@ -37,7 +37,7 @@ type counts struct {
 	mu     sync.Mutex // guards following fields
 	hosts  map[place]*host
 	own    int // how many of hosts are not the one that others share
-	missed int // lookups since known was copied that it could not answer
+	missed int // lookups since known was copied that it did not have
 	seen   []weak.Pointer[headway.Transport]
 	room   int // for how many seen has room before the dead are looked for
 }

@@ -128,7 +128,7 @@ type rule struct {
 	observe         []metric.ObserveOption
 }
 
-// units are those taken and those given back.
+// units are the units taken and returned.
 type units struct{ spent, returned tally }
 
 func (u *units) add(n int64) {

@@ -63,33 +63,33 @@ func (in *instruments) make(p metric.MeterProvider, report metric.Callback) erro
 		*g, err = m.Float64ObservableGauge(name, metric.WithDescription(about), metric.WithUnit(unit))
 		all, errs = append(all, *g), append(errs, err)
 	}
-	histogram(&in.waitDuration, "headway.wait.duration", "Time that requests stood in line until they started, were refused or gave up.", waitBounds)
-	histogram(&in.pauseDuration, "headway.pause.duration", "Length of the pauses that answers have raised, from when they were heard.", pauseBounds)
-	counter(&in.decisions, "headway.decisions", "{request}", "Requests that were started, refused or given up.")
+	histogram(&in.waitDuration, "headway.wait.duration", "Time that requests waited in line until they started, were refused or were canceled.", waitBounds)
+	histogram(&in.pauseDuration, "headway.pause.duration", "Length of the pauses raised by responses, from the arrival of the response.", pauseBounds)
+	counter(&in.decisions, "headway.decisions", "{request}", "Requests that were started, refused or canceled.")
 	counter(&in.delayed, "headway.delayed", "{request}", "Requests that had to wait, each once.")
 	counter(&in.retries, "headway.retries", "{request}", "Starts that were not the first attempt of their call.")
 	counter(&in.spent, "headway.units.spent", "{unit}", "Units of cost taken from a limit.")
-	counter(&in.returned, "headway.units.returned", "{unit}", "Units of cost given back to a limit.")
-	counter(&in.drift, "headway.drift", "{unit}", "Units that the server has counted and nobody here has spent.")
-	counter(&in.malformed, "headway.headers.malformed", "{header}", "Headers of answers that were malformed and ignored.")
+	counter(&in.returned, "headway.units.returned", "{unit}", "Units of cost returned to a limit.")
+	counter(&in.drift, "headway.drift", "{unit}", "Units that the server has counted and this process has not.")
+	counter(&in.malformed, "headway.headers.malformed", "{header}", "Headers of responses that were malformed and ignored.")
 	counter(&in.overflows, "headway.overflows", "{event}", "Times that hosts or keys began to share an overflow entry.")
 	counter(&in.changes, "headway.breaker.transitions", "{transition}", "Changes of the breaker's state.")
-	counter(&in.storeChanges, "headway.store.transitions", "{transition}", "Times that the store went away or came back.")
-	counter(&in.storeMissed, "headway.store.missed", "{request}", "Requests that were decided without the store, since it was away.")
-	counter(&in.storeClock, "headway.store.clock_set_back", "{event}", "Times that the store's clock was found set back.")
+	counter(&in.storeChanges, "headway.store.transitions", "{transition}", "Times that the store went down or came back.")
+	counter(&in.storeMissed, "headway.store.missed", "{request}", "Requests that were decided without the store because it was down.")
+	counter(&in.storeClock, "headway.store.clock_set_back", "{event}", "Times that the store's clock was found to be set back.")
 	counter(&in.storeRows, "headway.store.unread", "{row}", "Rows of the store that could not be read.")
-	level(&in.waiting, "headway.waiting", "Requests that stand in line.")
+	level(&in.waiting, "headway.waiting", "Requests that wait in line.")
 	level(&in.inFlight, "headway.in_flight", "Requests that are in flight.")
-	gauge(&in.pauseRemaining, "headway.pause.remaining", "s", "Time until the last pause ends that holds somebody up.")
+	gauge(&in.pauseRemaining, "headway.pause.remaining", "s", "Time until the last pause ends.")
 	gauge(&in.amplification, "headway.amplification", "1", "Requests sent for each call.")
 	number := func(g *metric.Int64ObservableGauge, name, unit, about string) {
 		var err error
 		*g, err = m.Int64ObservableGauge(name, metric.WithDescription(about), metric.WithUnit(unit))
 		all, errs = append(all, *g), append(errs, err)
 	}
-	number(&in.remaining, "headway.remaining", "{unit}", "Units that are left of a limit; of the key that has the fewest.")
+	number(&in.remaining, "headway.remaining", "{unit}", "Units left of a limit, for the key with the fewest.")
 	number(&in.state, "headway.breaker.state", "{state}", "State of the breaker: 0 closed, 1 half-open, 2 open.")
-	number(&in.storeAway, "headway.store.away", "{transport}", "Transports whose store is away, as far as requests have told.")
+	number(&in.storeAway, "headway.store.away", "{transport}", "Transports whose store was down at their latest request.")
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (in *instruments) make(p metric.MeterProvider, report metric.Callback) erro
 	return err
 }
 
-// report tells o of everything.
+// report reports everything to o.
 func (c *counts) report(_ context.Context, o metric.Observer) error {
 	c.mu.Lock()
 	all := c.transportsLocked()
@@ -126,7 +126,7 @@ var (
 	storeBack = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(stateKey.String("back")))}
 )
 
-// reportStore tells o of the stores that went away.
+// reportStore reports to o the stores that are down.
 func (c *counts) reportStore(o metric.Observer) {
 	if n := c.setBack.Load(); n > 0 {
 		o.ObserveInt64(c.storeClock, n)
@@ -142,7 +142,7 @@ func (c *counts) reportStore(o metric.Observer) {
 	}
 }
 
-// reportHost tells o of what has happened at a host.
+// reportHost reports to o what has happened at a host.
 func (c *counts) reportHost(o metric.Observer, h *host) {
 	for d := range h.decisions {
 		h.decisions[d].report(o, c.decisions, h, decision(d).attrs(nil)...)
@@ -176,7 +176,7 @@ func (c *counts) reportHost(o metric.Observer, h *host) {
 	}
 }
 
-// report tells o of t under the host's attributes and its own.
+// report reports t to o under the host's attributes and its own.
 func (t *tally) report(o metric.Observer, in metric.Int64Observable, h *host, attrs ...attribute.KeyValue) {
 	n := t.Load()
 	if n == 0 {
@@ -195,7 +195,7 @@ type level struct {
 	remaining         map[*rule]int64
 }
 
-// reportNow tells o of what is now. Series that several Transports have in common,
+// reportNow reports the present state to o. Series that several Transports have in common,
 // or several keys, are one number.
 func (c *counts) reportNow(o metric.Observer, now []headway.HostStatus) {
 	levels, worst := map[*host]*level{}, map[*host]int64{}

@@ -105,10 +105,10 @@ func (o *Observer) record(ctx context.Context, h *host, e *headway.Event) {
 type cause struct {
 	from  time.Time // zero: since it arrived
 	attrs []attribute.KeyValue
-	by    trace.SpanContext // of the request whose answer it was
+	by    trace.SpanContext // of the request whose response raised it
 }
 
-// causesOf returns what held up the request that e tells of, as far as events
+// causesOf returns what held up the request of e, as far as events
 // tell: the pauses of its wait, and else what a refusal gives as its reason, or the
 // rule that e names, or a slot where a request that started had no rule. Exact
 // causes belong here, once the line tells them.
@@ -137,7 +137,7 @@ func causesOf(h *host, e *headway.Event, arrived, now time.Time) []cause {
 }
 
 // pauses remembers the pauses of a host that were raised last, for the spans of
-// those whom they hold up.
+// the requests that they hold up.
 type pauses struct {
 	mu   sync.Mutex // guards following field
 	list []pause
@@ -180,7 +180,7 @@ func (p *pauses) add(ctx context.Context, e *headway.Event) {
 	}
 }
 
-// during returns the pauses that held up the request that e tells of between two
+// during returns the pauses that held up the request of e between two
 // instants.
 func (p *pauses) during(e *headway.Event, arrived, now time.Time) (causes []cause) {
 	p.mu.Lock()

@@ -81,8 +81,8 @@ func (bs *budgets) add(host string) *budget {
 }
 
 // forgetLocked forgets the hosts that have no less than a new one has, so that
-// being forgotten gives nobody more. It looks at all, so at most once a second
-// for nothing. It reports whether there is room.
+// no host gains by being forgotten. It walks all hosts, in vain at most once a
+// second. It reports whether there is room.
 func (bs *budgets) forgetLocked() bool {
 	now := time.Now()
 	if since := now.Sub(bs.swept); since >= 0 && since < time.Second {

@@ -81,7 +81,7 @@ func (c *call) judge() {
 	}
 }
 
-// decision asks Config.Retry. If that panics, nobody else can close the response.
+// decision asks Config.Retry. If that panics, no other code can close the response.
 func (c *call) decision() Decision {
 	over := false
 	defer func() {
@@ -94,8 +94,8 @@ func (c *call) decision() Decision {
 	return d
 }
 
-// read reads the last response, where the Transport has not: of a 429 in the first
-// bytes of its body too, where only they may tell.
+// read reads the last response, if the Transport has not: for a 429 including the
+// first bytes of its body, if only they may reveal the limit.
 func (c *call) read() {
 	if c.heard.Done || c.resp.StatusCode < 400 || answeredHere(c.resp) {
 		return
@@ -110,8 +110,8 @@ func (c *call) read() {
 	}
 }
 
-// asked returns how long the server asked to stay away, as far as the Transport's
-// policy believes it.
+// asked returns how long the server asked to wait, as far as the Transport's policy
+// believes it.
 func (c *call) asked() (time.Duration, bool) {
 	if c.resp == nil || c.resp.StatusCode < 400 {
 		return 0, false
@@ -169,7 +169,7 @@ func (c *call) prepare() {
 }
 
 const (
-	// longestPause is the longest time that a server can ask for and be believed.
+	// longestPause is the longest time of a server that is believed.
 	longestPause = 24 * time.Hour
 	// sinceAnswer is how long ago the Transport may have read what is read here
 	// again: by so much its pause may seem shorter.

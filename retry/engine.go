@@ -12,10 +12,10 @@ import (
 )
 
 // newEngine returns go-retryablehttp, set up for calls that are under way. It
-// keeps the loop: it asks whether to go on, drains and closes what failed, and
+// keeps the loop: it calls back whether to go on, drains and closes what failed, and
 // sends again.
 //
-// It does not get to see a request or a response of anybody's: it would read the
+// It never sees the caller's request or response: it would read the
 // body whole and change the request, and an http.Client below it may follow a
 // redirect, or close a response whose Location it cannot read. What it sends and
 // gets are stand-ins, and the call in their context knows the real ones. Nor do

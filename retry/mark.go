@@ -63,8 +63,7 @@ func (a *allowance) take(most int) bool {
 	return false
 }
 
-// retriedOutside reports whether req is a retry already, by somebody who sends
-// it through here.
+// retriedOutside reports whether req is already a retry, of a layer above this one.
 func retriedOutside(req *http.Request) bool {
 	if headway.AttemptFrom(req.Context()) > 0 {
 		return true

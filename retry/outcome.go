@@ -22,7 +22,7 @@ const (
 	final outcome = iota
 	// refused: the server has not worked on it.
 	refused
-	// unknown: nobody knows whether the server has.
+	// unknown: the server may have processed it.
 	unknown
 )
 
@@ -38,7 +38,7 @@ func ofError(req *http.Request, err error, body *fault.Body) outcome {
 	case refusedHere(err):
 		return final
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		// Most likely nobody can send this. net/http has no type for that error.
+		// Most likely the request cannot be sent. net/http has no type for that error.
 		return final
 	case body.Failed(), fault.OfCaller(req, err):
 		return final
@@ -52,11 +52,11 @@ func ofError(req *http.Request, err error, body *fault.Body) outcome {
 	return unknown
 }
 
-// statusOverloaded is what Anthropic and others answer in place of a 429 when all
+// statusOverloaded is what Anthropic and others send in place of a 429 when all
 // their callers together are too many.
 const statusOverloaded = 529
 
-// ofResponse returns the outcome of an attempt that was answered so.
+// ofResponse returns the outcome of an attempt with this response.
 //
 // A 503 that throttles remains unknown: what sends it may have begun to work on the
 // request before it ran into a limit of its own. Any other status throttles only by
