@@ -7,7 +7,6 @@
 // respond, and fails as scripted. A [Recorder] records when requests started, and has
 // assertions about that. A [Body] reports whether it was read and closed, and
 // [AssertIdle] whether any request is left in line or in flight.
-// [TestStore] is for those who write a store.
 //
 // # A first test
 //

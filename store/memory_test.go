@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headway-go/headway/headwaytest"
 	"github.com/headway-go/headway/store"
+	"github.com/headway-go/headway/store/storetest"
 )
 
 func TestMemory(t *testing.T) {
-	headwaytest.TestStore(t, func(_ testing.TB, now func() time.Time) store.Store { return &store.Memory{Now: now} })
+	storetest.Run(t, func(_ testing.TB, now func() time.Time) store.Store { return &store.Memory{Now: now} })
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/internal/storerow"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -82,20 +83,18 @@ var (
 	ErrDamaged = errors.New("store: a budget that was read is damaged")
 )
 
-// Check returns ErrNewer or ErrDamaged where Run could not read a row.
-func Check(row []byte) error {
-	_, err := decode(row)
-	return err
-}
-
-// Expires returns from when on a row that Run has put may be forgotten. The error
-// is Check's.
-func Expires(row []byte) (time.Time, error) {
-	r, err := decode(row)
-	if err != nil {
-		return time.Time{}, err
+func init() {
+	storerow.Check = func(row []byte) error {
+		_, err := decode(row)
+		return err
 	}
-	return time.Unix(0, r.expires(0)), nil
+	storerow.Expires = func(row []byte) (time.Time, error) {
+		r, err := decode(row)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return time.Unix(0, r.expires(0)), nil
+	}
 }
 
 func specOf(l limiter.Limit) law.Spec {

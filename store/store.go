@@ -5,7 +5,7 @@
 // A Store is one method that decides a batch of operations, and one that counts.
 // All that is difficult about it, the laws, is here already: over anything that
 // has transactions a store is a transaction around Run. Memory is the smallest
-// one, and headwaytest.TestStore says whether another is right.
+// one, and storetest.Run says whether another is right.
 //
 // A store hears no key values. A budget's name ends in the key's digest, made
 // with headway's Config.Secret.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headway-go/headway/headwaytest"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
 	"github.com/headway-go/headway/store/redis"
 	"github.com/headway-go/headway/store/redis/internal/server"
+	"github.com/headway-go/headway/store/storetest"
 	"github.com/redis/rueidis"
 )
 
@@ -82,7 +82,7 @@ func TestRows(t *testing.T) {
 	for name, start := range topologies {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, server.Addrs(start(t))...)
-			headwaytest.TestRows(t, func(t testing.TB, now func() time.Time) (store.Store, func(string, string, []byte), func(string, string) []byte) {
+			storetest.RunUnreadable(t, func(t testing.TB, now func() time.Time) (store.Store, func(string, string, []byte), func(string, string) []byte) {
 				prefix := "rows" + strconv.FormatInt(prefixes.Add(1), 10) + ":"
 				s, err := redis.New(t.Context(), redis.Config{Client: c, Prefix: prefix, Now: now})
 				if err != nil {

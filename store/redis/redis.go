@@ -58,6 +58,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headway-go/headway/internal/storerow"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
 	"github.com/redis/rueidis"
@@ -277,7 +278,7 @@ func (s *Store) finish(ctx context.Context, c *call, reply rueidis.RedisResult) 
 		var damaged []int
 		for i, n := range c.names {
 			rows.was[n] = []byte(fields[2+i])
-			if c.bad[n] == nil && (slices.Contains(others, i) || errors.Is(store.Check(rows.was[n]), ErrDamaged)) {
+			if c.bad[n] == nil && (slices.Contains(others, i) || errors.Is(storerow.Check(rows.was[n]), ErrDamaged)) {
 				damaged = append(damaged, i)
 			}
 		}
@@ -475,7 +476,7 @@ func (s *Store) forget(ctx context.Context, node rueidis.Client, key string) (id
 	if err != nil {
 		return rueidis.IsRedisNil(err), ignoreNil(err)
 	}
-	expires, err := store.Expires(row)
+	expires, err := storerow.Expires(row)
 	if err != nil || expires.After(s.cfg.Now()) {
 		return false, nil // nobody knows when a row is idle that cannot be read
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headway-go/headway/headwaytest"
 	"github.com/headway-go/headway/store"
 	"github.com/headway-go/headway/store/redis"
 	"github.com/headway-go/headway/store/redis/internal/server"
+	"github.com/headway-go/headway/store/storetest"
 	"github.com/redis/rueidis"
 )
 
@@ -47,7 +47,7 @@ func TestStore(t *testing.T) {
 	for name, start := range topologies {
 		t.Run(name, func(t *testing.T) {
 			client := connect(t, server.Addrs(start(t))...)
-			headwaytest.TestStore(t, func(t testing.TB, now func() time.Time) store.Store { return open(t, client, now) })
+			storetest.Run(t, func(t testing.TB, now func() time.Time) store.Store { return open(t, client, now) })
 		})
 	}
 }

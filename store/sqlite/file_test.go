@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headway-go/headway/headwaytest"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
+	"github.com/headway-go/headway/store/storetest"
 )
 
 func openTest(t *testing.T, path string, moved *[]*MovedError) *Store {
@@ -123,7 +123,7 @@ func TestNewerBudgetInTheFile(t *testing.T) {
 
 // What every store promises of rows that cannot be read.
 func TestRows(t *testing.T) {
-	headwaytest.TestRows(t, func(t testing.TB, now func() time.Time) (store.Store, func(string, string, []byte), func(string, string) []byte) {
+	storetest.RunUnreadable(t, func(t testing.TB, now func() time.Time) (store.Store, func(string, string, []byte), func(string, string) []byte) {
 		s, err := Open(Config{Path: filepath.Join(t.TempDir(), "x.db"), Now: now, Moved: func(e *MovedError) { t.Error(e) }})
 		if err != nil {
 			t.Fatal(err)

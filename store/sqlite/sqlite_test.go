@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headway-go/headway/headwaytest"
 	"github.com/headway-go/headway/store"
 	"github.com/headway-go/headway/store/sqlite"
+	"github.com/headway-go/headway/store/storetest"
 )
 
 // open opens a store on a file of the test's.
@@ -29,7 +29,7 @@ func open(t testing.TB, cfg sqlite.Config) *sqlite.Store {
 }
 
 func TestStore(t *testing.T) {
-	headwaytest.TestStore(t, func(t testing.TB, now func() time.Time) store.Store {
+	storetest.Run(t, func(t testing.TB, now func() time.Time) store.Store {
 		return open(t, sqlite.Config{Now: now})
 	})
 }

@@ -1,4 +1,4 @@
-package headwaytest
+package storetest
 
 import (
 	"context"
@@ -13,13 +13,14 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// TestRows checks what a store does with rows that it cannot read: an error of one row
-// is that row's alone. A damaged one begins anew, and is reported once; one of a newer
-// version stays as it is, and fails what needs it.
+// RunUnreadable checks what a store does with rows that it cannot read: an unreadable
+// row concerns only the operations that need it. A damaged row begins anew, and is
+// reported once; a row of a newer version stays as it is, and fails what needs it.
 //
-// newStore returns an empty store that goes by the clock now, what puts a row under a
-// name as another program would, and what returns the row there, nil for none.
-func TestRows(t *testing.T, newStore func(t testing.TB, now func() time.Time) (s store.Store, put func(group, name string, row []byte), get func(group, name string) []byte)) {
+// newStore returns an empty store that goes by the clock now, a function that puts a
+// row under a name as another program would, and a function that returns the row under
+// a name, or nil.
+func RunUnreadable(t *testing.T, newStore func(t testing.TB, now func() time.Time) (s store.Store, put func(group, name string, row []byte), get func(group, name string) []byte)) {
 	open := func(t *testing.T) *rowBench {
 		b := &rowBench{bench: &bench{TB: t, at: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC)}}
 		b.Store, b.put, b.get = newStore(t, b.now)

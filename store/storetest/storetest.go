@@ -1,4 +1,12 @@
-package headwaytest
+// Package storetest checks implementations of store.Store. A store's own tests call
+// [Run], and [RunUnreadable] where the store keeps rows that others can damage:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t testing.TB, now func() time.Time) store.Store {
+//			return open(t, now) // empty, and closed by t.Cleanup
+//		})
+//	}
+package storetest
 
 import (
 	"context"
@@ -16,14 +24,14 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// TestStore checks what a store promises: that it decides as the laws do, all
-// limits of a request or none, each operation as if nobody else were there, that
-// it ends when a context does, that what was forgotten in flight comes back, and
-// that it forgets what is idle.
+// Run checks what a store promises: that it decides as the laws do, for all
+// limits of a request or none, and isolates each operation from those of others; that
+// it returns when a context ends; that units return whose request was forgotten in
+// flight; and that it forgets idle budgets.
 //
-// newStore returns an empty store that goes by the clock now; it is called for
-// each check, and several times at once. It ends the store by t.Cleanup.
-func TestStore(t *testing.T, newStore func(t testing.TB, now func() time.Time) store.Store) {
+// newStore returns an empty store that goes by the clock now. It is called for
+// each check, and several times at once. It closes the store by t.Cleanup.
+func Run(t *testing.T, newStore func(t testing.TB, now func() time.Time) store.Store) {
 	open := func(t *testing.T) *bench {
 		b := &bench{TB: t, at: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC)}
 		b.Store = newStore(t, b.now)
