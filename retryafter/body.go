@@ -74,7 +74,7 @@ func (r *Reader) bodies() bodies {
 	return b
 }
 
-// unsure reports whether it is unknown whose responses these are.
+// unsure reports whether the vendor of the responses is unknown.
 func (r *Reader) unsure() bool { return r.all && r.host == nil }
 
 func (r *Reader) customBodies() bool {
@@ -131,7 +131,7 @@ func mediaType(h http.Header) (string, bool) {
 	return trim(t), true
 }
 
-// readBody adds what a body tells to what the headers said.
+// readBody adds what a body says to what the headers said.
 func (s *Signal) readBody(which bodies, status int, prefix []byte) bool {
 	if status < 400 || which == 0 {
 		return false

@@ -31,8 +31,8 @@ type builtin struct {
 	refuses []int         // statuses besides 429 and 503 that refuse for going too fast
 	blind   bool          // never says what is left: a refusal with a reset is enough
 	wait    time.Duration // the wait the documentation asks for after a 429 that names none
-	scope   Scope         // whose pause it asks for
-	body    bodies        // what its refusals' bodies tell
+	scope   Scope         // which requests its pauses hold
+	body    bodies        // what the bodies of its refusals reveal
 
 	order uint8   // place in the table
 	own   bitset  // of its fields and patterns, zero without any
@@ -84,7 +84,7 @@ type field struct {
 
 	row   *builtin
 	order int
-	usual bool // it may be in a usual answer
+	usual bool // it may be in a usual response
 }
 
 // A pattern is a set of headers that begin alike and have a label in their name.

@@ -6,7 +6,7 @@ import (
 )
 
 // clocks are ours and the server's. Neither is read before it is needed: most
-// answers say how long from now.
+// responses say how long from now.
 type clocks struct {
 	h         http.Header
 	came      time.Time // the response; zero: not read yet, see now

@@ -34,7 +34,7 @@ func (a instant) until(b instant) time.Duration {
 //
 // It is strict where http.ParseTime is not: case, single spaces, the literal
 // GMT, two-digit days. It accepts the leap second, which that refuses, and does
-// not check that the weekday fits the date, which the RFC does not ask. now tells
+// not check that the weekday fits the date, which the RFC does not require. now tells
 // in which century a two-digit year falls, and is not used otherwise.
 func httpDate(v string, now time.Time) (int64, bool) {
 	switch {

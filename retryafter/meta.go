@@ -22,7 +22,7 @@ var metaRow = builtin{
 	refuses: []int{400, 403},
 }
 
-// meta tells the highest percentage of each header as one limit of 100.
+// meta reports the highest percentage of each header as one limit of 100.
 func (r *reading) meta(run []hit) {
 	for i := range run {
 		h := &run[i]

@@ -33,7 +33,7 @@ func start(name string) byte {
 	return name[min(5, last)]*13 + name[min(9, last)]*9
 }
 
-// slot hashes a name by its length and four of its bytes: enough to tell ours
+// slot hashes a name by its length and four of its bytes: enough to distinguish ours
 // apart, and less than hashing all of a name that is not ours.
 func slot(name string) uint {
 	n := uint(len(name))

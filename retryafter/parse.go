@@ -119,7 +119,7 @@ func (r *reading) fraction(v string) (time.Duration, bool) {
 const epochNear = 366 * 86400
 
 // epoch reads a number of seconds, d, as an instant where it is a Unix time within
-// a year of the server's clock: nobody asks for so many seconds.
+// a year of the server's clock: no server means so many seconds.
 func (r *reading) epoch(v string, d time.Duration) time.Duration {
 	if d < epochStart/2*time.Second {
 		return d
@@ -153,7 +153,7 @@ func cutMember(v string) (member, rest string) {
 }
 
 // decimalComma reports whether a comma in v is followed by more than space:
-// "7,5" or "1,000" is a number in somebody's language, and no list that a proxy
+// "7,5" or "1,000" is a number in some languages, and no list that a proxy
 // joined.
 func decimalComma(v string) bool {
 	for i := 0; i+1 < len(v); i++ {

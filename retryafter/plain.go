@@ -366,7 +366,7 @@ func (r *reading) date(v string) (time.Duration, bool) {
 	return r.clock().until(at), true
 }
 
-// Numbers from here on are epochs: nobody waits 30 years.
+// Numbers from here on are epochs: no wait is 30 years long.
 const epochStart = 1_000_000_000
 
 // magnitude reads a reset in a header whose unit differs from vendor to vendor:

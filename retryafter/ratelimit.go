@@ -47,7 +47,7 @@ func (r *reading) rateLimit(run []hit) {
 		rest = rest[1:]
 	}
 	first := int(r.sig.n)
-	// A stored response describes somebody else's request: the draft has RateLimit
+	// A stored response describes another client's request: the draft has RateLimit
 	// ignored when Age is positive. What a policy promises holds all the same.
 	if structured != nil && !r.stored() {
 		if !r.structured(structured.vals) {
@@ -232,7 +232,7 @@ const (
 )
 
 // A member is one member of a list, with the parameters that are known here.
-// has tells which were there, bad which of them were no integer from 0 on.
+// has says which were there, bad which of them were no integer from 0 on.
 type member struct {
 	sfItem
 	r, t, q, w int64

@@ -101,7 +101,7 @@ func (r *reading) run(run []hit) {
 
 // Statuses that no RFC defines, and that say that requests come too fast.
 const (
-	statusCalm       = 420 // Twitter once, and who followed: "Enhance Your Calm"
+	statusCalm       = 420 // Twitter once, and its followers: "Enhance Your Calm"
 	statusBandwidth  = 509 // BigCommerce, Bitbucket and cPanel: "Bandwidth Limit Exceeded"
 	statusOverloaded = 529 // Anthropic, Notion, Qualys: overloaded, all callers together
 )

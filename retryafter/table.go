@@ -82,7 +82,7 @@ var retryAfterMsRow = builtin{
 // in Reset, Alegra seconds, Prisjakt milliseconds; Zendesk's limit is called
 // X-Rate-Limit; Crossref and PDND add an interval, the one in Go's notation and
 // the other in milliseconds; Trello names two limits, and Azure OpenAI sends
-// x-rate-limit-reset-tokens beside x-ratelimit-remaining-requests. Twitter answered
+// x-rate-limit-reset-tokens beside x-ratelimit-remaining-requests. Twitter sent
 // 420 once.
 var xRateHyphenRow = builtin{
 	name: "x-rate-limit",
@@ -114,7 +114,7 @@ var xRateHyphenRow = builtin{
 // codeHosting are GitHub, its peers, and Atlassian.
 var codeHosting = []*builtin{
 	// Primary limits on 403 or 429, with x-ratelimit-remaining 0; secondary limits
-	// with or without Retry-After, which only the body tells from a missing
+	// with or without Retry-After, which only the body distinguishes from a missing
 	// permission. docs.github.com, "Rate limits for the REST API".
 	&gitHubRow,
 	// An epoch under the IETF's name. docs.gitlab.com, "User and IP rate limits".

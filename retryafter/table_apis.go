@@ -91,7 +91,7 @@ var stripeRow = builtin{
 	body: bodyStripe,
 }
 
-// bigCommerceRow: milliseconds under names of its own; its older API answered 509
+// bigCommerceRow: milliseconds under names of its own; its older API sent 509
 // with X-Retry-After. docs.bigcommerce.com, "API rate limits".
 var bigCommerceRow = builtin{
 	name:  "bigcommerce",

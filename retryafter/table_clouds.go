@@ -61,9 +61,9 @@ var googleRow = builtin{
 	body:  bodyGoogle,
 }
 
-// gateways are proxies and frameworks, which speak for somebody else.
+// gateways are proxies and frameworks, which speak for other services.
 var gateways = []*builtin{
-	// The trio tells of the tightest window; the windows are named behind.
+	// The trio is that of the tightest window; the windows are named behind.
 	// github.com/Kong/kong, plugins/rate-limiting.
 	{name: "kong", uses: []*builtin{&rateLimitRow, &xRateLimitRow}},
 	// The marker comes without any time. envoyproxy.io, "Rate limit filter".

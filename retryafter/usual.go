@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// This file is a short way for the answer that is by far the most common of those
-// that say anything: a success with one limit, in up to three short numbers. What
+// This file is a short way for by far the most common response of those that say
+// anything: a success with one limit, in up to three short numbers. What
 // it reads, and that is all that it may do, interpret would read in the same way.
 
-// isUsual reports whether a field of the row may be in such an answer.
+// isUsual reports whether a field of the row may be in such a response.
 func (b *builtin) isUsual(f *field) bool {
 	switch {
 	case b.odd != plain && b.odd != oddRateLimit && b.odd != oddXRateLimit:

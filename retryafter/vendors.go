@@ -96,7 +96,7 @@ var amazonRow = builtin{
 }
 
 // amazon reads a rate in requests per second, which is often a fraction. As a
-// Limit is whole, 0.5 per second is told as 1 in 2 s, 1.5 as 1,500 in 1,000 s:
+// Limit is whole, 0.5 per second is reported as 1 in 2 s, 1.5 as 1,500 in 1,000 s:
 // the same rate to a thousandth. developer-docs.amazon.com, "Usage plans and rate limits".
 func (r *reading) amazon(run []hit) {
 	v, ok := r.one(&run[0])
@@ -205,7 +205,7 @@ var binanceRow = builtin{
 
 // binance reads counters of what was used, with the window in the name:
 // X-MBX-USED-WEIGHT-1M. The limits stand elsewhere (exchangeInfo), so only the
-// window can be told. github.com/binance/binance-spot-api-docs, "LIMITS".
+// window can be known. github.com/binance/binance-spot-api-docs, "LIMITS".
 func (r *reading) binance(run []hit) {
 	for i := range run {
 		h := &run[i]

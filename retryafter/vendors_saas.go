@@ -177,7 +177,7 @@ var sentryRow = builtin{
 //	60:default;error:organization:reason, 2700::project
 //
 // The fields are seconds, categories (none: all), scope, reason, namespaces.
-// Those are of the caller's business, and so the longest is what is asked for.
+// Those are up to the caller, so the longest counts.
 // develop.sentry.dev, "Rate limiting".
 func (r *reading) sentry(run []hit) {
 	h := &run[0]

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// xRateLimitRow are the X-RateLimit-* names, which nobody ever defined: Limit,
+// xRateLimitRow are the X-RateLimit-* names, which were never standardized: Limit,
 // Remaining and Reset, with a unit that differs from vendor to vendor; a label
 // behind them (OpenAI: X-RateLimit-Limit-Tokens, Kong: X-RateLimit-Limit-Minute)
 // or before them (Linear: X-RateLimit-Requests-Limit); and what single vendors
@@ -195,7 +195,7 @@ func cutComma(line string) (v, rest string, more bool) {
 //	X-RateLimit-Limit: 200,2000
 //	X-RateLimit-Usage: 128,1034
 //
-// A single number tells not of which window it is.
+// A single number does not say which window it is of.
 func (r *reading) strava(limitKey, usageKey string, names [2]string) {
 	var limit, usage columns
 	okLimit, okUsage := limit.read(r.h[limitKey]), usage.read(r.h[usageKey])
