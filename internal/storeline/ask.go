@@ -14,23 +14,25 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// How many requests of a class ask in one round trip, and how many of all classes: few
-// while they are refused, for a refusal of the first holds for those behind it, and more
-// and more while all are granted.
+// How many requests of one class, and of all classes, ask in one round trip. Both numbers
+// fall to their least with a refusal, which holds for those behind it, so that asking for
+// them too would be in vain. They grow while everything is granted: four times as many in the
+// next round trip, or one more in a class that has been refused before, since others then
+// use what it needs.
 const (
 	leastWidth = 2
 	leastSpan  = 8
 	most       = 128
 )
 
-// A batch is one round trip: operations that were queued, and then either the takes of
-// requests that are due or one forecast for all in line.
+// A batch is one round trip. Its operations are those that were queued, and behind them
+// either the takes of requests that are due or one forecast for all in line.
 type batch struct {
 	sent     time.Time
 	ops      []store.Op
-	queued   []*operation // of the first ops
-	takes    []*waiter    // of those behind them
-	forecast []*waiter    // of the last one; nil: it is no forecast
+	queued   []*operation // those of the first ops
+	takes    []*waiter    // those of the ops behind them
+	forecast []*waiter    // those of the last op, which is a forecast; nil: it is none
 }
 
 // An operation is something for the store to do besides the takes of those in line.
@@ -50,9 +52,9 @@ func (l *Line) queueLocked(o *operation) {
 	l.kickLocked()
 }
 
-// Do has the store do an operation of the group, and returns when it is done. Where ctx ends
-// before, Do returns its error and the operation is done all the same. Sooner and later say
-// that those in line may start sooner, or later, by it.
+// Do has the store do an operation of the group, and returns when it is done. When ctx ends
+// before that, Do returns its error, and the operation is done all the same. An operation is
+// sooner if it may let requests in line start sooner, and later if it may delay them.
 func (l *Line) Do(ctx context.Context, op store.Op, sooner, later bool) (store.Result, error) {
 	return l.do(ctx, &operation{op: op, sooner: sooner, later: later})
 }
@@ -74,8 +76,9 @@ func (l *Line) do(ctx context.Context, o *operation) (store.Result, error) {
 	}
 }
 
-// finish ends an operation. That a request has its response must reach the store, which
-// would hold the units until their lease ends: it is kept while the store is down.
+// finish ends an operation. While the store is down, responses are kept for it: it would hold
+// the strict units of their requests until their leases end. The others are lost, since
+// their units return by themselves. It may be called with mu held or without.
 func (l *Line) finish(o *operation, res store.Result, err error) {
 	o.res, o.err = res, err
 	if errors.Is(err, ErrDown) && o.op.Kind == store.OpAnswer {
@@ -114,16 +117,19 @@ func (l *Line) kickLocked() {
 	}
 }
 
-// run makes one round trip after another until nothing is due, and then sets the timer that
-// runs it next. So a line has one round trip out at most, and what comes up meanwhile goes
-// with the next.
+// run makes one round trip after another until nothing is due, and then arms the timer for
+// what is due next. It is the only goroutine of its line that calls the store.
 //
-// l.out names the round trip that the line waits for. A store that hangs, whatever its
-// context says, must not hold the line: a timer then abandons the round trip. It fails
-// everything that waits and sets l.out to nil, so that the next request may run another. The
-// goroutine that is left behind sees that l.out is not its own when the store returns at
-// last; all it still does is give back what was granted. Between two round trips mu is not
-// released: nothing can come between a result and the next question.
+// A store may hang although its context is over. That must not hold the line for good, and
+// the goroutine inside of the store cannot be stopped, so that the line leaves it behind.
+// l.out is the round trip that the line waits for. A timer abandons it: everything that waits
+// fails, and l.out becomes nil, so that the next request starts another run. When the store
+// returns at last, the old run finds that l.out is not its own. Then it touches nothing of
+// the line, and gives back what the store has granted.
+//
+// From the end of one round trip to the beginning of the next, mu is held without a pause.
+// So l.out never names a batch whose results have been applied, and no timer can fail a
+// batch that is over.
 func (l *Line) run() {
 	l.use()
 	defer l.Unuse()
@@ -148,8 +154,8 @@ func (l *Line) run() {
 		}
 		now := awake.Now()
 		if err == nil && now.Sub(b.sent) > Timeout {
-			// The machine has slept meanwhile. What was granted before may count no more: a
-			// request that started with it now would be one too many.
+			// The machine has slept. Units that were granted before may count no more by
+			// now: a request that started with them would be one too many.
 			err = errLate
 			l.client.failed(err, b.ops)
 			go l.client.giveBack(b.ops, results)
@@ -173,9 +179,10 @@ func (l *Line) abandon(b *batch) {
 	}
 }
 
-// collectLocked returns what is to be asked: all that is queued, and takes or a forecast, by
-// turns where both are due. A forecast beside takes would be wrong at once: it is for the
-// line as it is when the store works.
+// collectLocked returns what is due: all queued operations, and takes or a forecast. A
+// forecast is for the line as it stands, which takes in the same round trip would change.
+// Where both are due they take turns: a stream of changes, each of which makes a forecast
+// due, must not keep requests from starting.
 func (l *Line) collectLocked() *batch {
 	b := &batch{sent: awake.Now()}
 	b.queued, l.queued = l.queued, nil
@@ -203,13 +210,15 @@ func (l *Line) collectLocked() *batch {
 	return b
 }
 
-// collectForecastLocked adds the forecast for all in line, if it can matter to one of them.
+// collectForecastLocked adds a forecast for all in line, if its result can matter: to a request
+// whose wait has an end, or that has no place in the line, or to any where limits were lowered
+// so that one may never start. Those that may wait for ever are part of it in any case, since
+// they start before others.
 func (l *Line) collectForecastLocked(b *batch) {
 	matters := l.checkAll && l.order.Len() > 0
 	l.check, l.checkAll = false, false
 	var all []*waiter
-	for e := l.order.Front(); e != nil; e = e.Next() {
-		w := e.Value.(*waiter)
+	for w := range l.eachLocked {
 		all = append(all, w)
 		matters = matters || w.full || !w.by.IsZero()
 	}
@@ -219,9 +228,16 @@ func (l *Line) collectForecastLocked(b *batch) {
 	}
 }
 
-// collectTakesLocked adds the takes of the requests that are due, in order of arrival. Those
-// for which starts are reserved start before, and those whose wait is over and that are not
-// among the ones that ask are refused.
+// collectTakesLocked adds the takes of requests that are due.
+//
+//  1. Those for whose class starts are reserved start, without the store.
+//  2. Of each class that is due, the first few ask. The store skips those behind one that it
+//     refuses, so that no request overtakes another of its class.
+//  3. All of them are sorted by arrival, since the store decides in order, and as many remain
+//     as have slots and places behind their gates. Units of the others would be taken for
+//     requests that cannot start.
+//  4. Those whose wait ends at this very instant are refused, unless their class asks: they
+//     still start if it is granted now.
 func (l *Line) collectTakesLocked(b *batch) {
 	l.startDueLocked(b.sent)
 	for _, c := range l.classes {
@@ -245,7 +261,7 @@ func (l *Line) collectTakesLocked(b *batch) {
 		}
 		b.ops = append(b.ops, l.takeOp(w.ask, w.id, w.class.number, w.due))
 	}
-	for _, last := range reserves { // the last take of a class, so that no other needs what it reserves
+	for _, last := range reserves { // the last of a class: so the takes before it find all the room
 		b.ops[last].More = int64(p.Batch) - 1
 	}
 	l.overdue = slices.DeleteFunc(l.overdue, func(w *waiter) bool {
@@ -257,8 +273,8 @@ func (l *Line) collectTakesLocked(b *batch) {
 	l.settleLocked()
 }
 
-// takeOp returns the operation that takes what a request needs, as the store knows it. It
-// leaves out the needs whose limit is gone.
+// takeOp returns the operation that takes what a request needs under the plan in force. It
+// leaves out needs whose limit is gone: so needs and op.Needs may differ in length.
 func (l *Line) takeOp(a *Ask, id, class uint64, due store.Instant) store.Op {
 	op := store.Op{Kind: store.OpTake, Group: l.Group(), ID: id, Ears: a.Audiences, Line: class, Due: due}
 	p := l.plan()
@@ -272,28 +288,25 @@ func (l *Line) takeOp(a *Ask, id, class uint64, due store.Instant) store.Op {
 
 // asksLocked returns the takes of all in line.
 func (l *Line) asksLocked() (asks []store.Op) {
-	for e := l.order.Front(); e != nil; e = e.Next() {
-		w := e.Value.(*waiter)
+	for w := range l.eachLocked {
 		asks = append(asks, l.takeOp(w.ask, w.id, w.class.number, w.due))
 	}
 	return asks
 }
 
-// failLocked ends all that waits for the store, which is down. Those in line go, in order of
-// arrival, where Policy.Store.Down sends them.
+// failLocked ends everything that waits for the store, which is down. The requests return in
+// order of arrival: under StoreDownLocal they queue in memory next, in the same order.
 func (l *Line) failLocked(b *batch, err error) {
 	for _, o := range append(b.queued, l.queued...) {
 		l.finish(o, store.Result{}, fmt.Errorf("%w: %w", ErrDown, err))
 	}
 	l.queued, l.overdue, l.check = nil, nil, false
-	for e := l.order.Front(); e != nil; {
-		w := e.Value.(*waiter)
-		e = e.Next()
+	for w := range l.eachLocked {
 		l.dismissLocked(w, ErrDown)
 	}
 }
 
-// dismissLocked takes w out of the line with an error: the store does not decide for it.
+// dismissLocked ends the wait of w with an error: the store does not decide for it.
 func (l *Line) dismissLocked(w *waiter, err error) {
 	if l.removeLocked(w); !w.left {
 		w.err = err
@@ -301,20 +314,25 @@ func (l *Line) dismissLocked(w *waiter, err error) {
 	}
 }
 
-// applyLocked carries out what the store has decided. Each take has one of five results:
+// applyLocked carries out the results of b, which arrived now. Each take has one of these:
 //
-//   - Granted: the request starts, if its gate still lets it pass.
-//   - An error: a row that it needs cannot be read, so that the store does not decide.
-//   - Skipped: one before it in its class was refused, and so would it be.
-//   - Never: no limit admits it any more. It is refused.
-//   - Refused until an instant: its class is due then, and is not asked before. That is
-//     by this process's clock, the time from when the result arrived, so never too early.
+//   - It was granted: the request starts, if its gate still lets it pass.
+//   - A row that it needs cannot be read: the store does not decide, and the request returns
+//     the error.
+//   - It was skipped, since one before it in its class was refused. It waits on.
+//   - It can never be granted: the request is refused.
+//   - It cannot be granted before an instant: then the class is due, and does not ask before.
+//     The instant is the time of arrival here plus the wait that the store reports. The
+//     store counted the wait from an earlier moment, so that the class never asks too early.
 //
-// A request that gave up while it was asked is still in line, with left set: it goes now,
-// and what it was granted goes back.
+// A request whose caller left while it was asking is still in line, marked as left, since its
+// result was on its way. It is removed now, and what it was granted is given back.
+//
+// Reserved starts are kept before the request that brought them starts, so that what
+// starting it changes applies to them too.
 func (l *Line) applyLocked(b *batch, results []store.Result, now time.Time) {
 	for i := range results {
-		l.learnLocked(&b.ops[i], &results[i], now)
+		l.noteResultLocked(&b.ops[i], &results[i], now)
 	}
 	for i, o := range b.queued {
 		l.changedLocked(o.sooner, o.later)
@@ -360,7 +378,7 @@ func (l *Line) applyLocked(b *batch, results []store.Result, now time.Time) {
 		switch c := w.class; {
 		case refused[c]:
 			c.width, c.refused = leastWidth, true
-		case c.refused: // others want what there is, too
+		case c.refused:
 			c.width = min(most, c.width+1)
 		default:
 			c.width = min(most, 4*c.width)
@@ -369,7 +387,7 @@ func (l *Line) applyLocked(b *batch, results []store.Result, now time.Time) {
 	l.settleLocked()
 }
 
-// A block is what one refusal says of a budget: so many units, or more, have no room in it
+// A block is what a refusal implies for a budget: cost units, or more, have no room in it
 // before an instant, whichever request needs them.
 type block struct {
 	cost  int64
@@ -377,8 +395,10 @@ type block struct {
 	at    store.Instant // the same by the store's clock
 }
 
-// delayLocked has w, and with it its class, ask again when the store has said. In a pause
-// what is reserved must not be used, and goes back.
+// delayLocked has the class of w ask again at the instant that the store reports, and notes
+// which budget is blocked until then; a pause or an announced limit holds for one audience
+// and blocks no budget. What is reserved must not be used in a pause, and is given back. A
+// request that was to wait, and would now wait too long, makes a forecast due, which decides.
 func (l *Line) delayLocked(w *waiter, op *store.Op, res *store.Result, now time.Time, blocked map[string]block) {
 	if res.Pause {
 		l.returnAllLocked()
@@ -399,8 +419,9 @@ func (l *Line) delayLocked(w *waiter, op *store.Op, res *store.Result, now time.
 	}
 }
 
-// spareLocked spares other classes the question that was just refused to one: those that
-// need as much of the same budget are due when it is.
+// spareLocked spares other classes the takes that would be refused like one just was: those
+// whose first request needs as much of a blocked budget are due when it is free. Without it,
+// ten thousand keys that share one exhausted budget would each ask for themselves.
 func (l *Line) spareLocked(blocked map[string]block) {
 	if len(blocked) == 0 {
 		return
@@ -416,7 +437,8 @@ func (l *Line) spareLocked(blocked map[string]block) {
 	}
 }
 
-// armLocked sets the timer for the first instant after now at which something is due.
+// armLocked arms the timer for the first instant after now at which something is due. What was
+// due by now has asked, or waits for something that kicks the line: a slot, a gate, a Halt.
 func (l *Line) armLocked(now time.Time) {
 	at := l.gateFrees
 	for _, c := range l.classes {

@@ -114,27 +114,20 @@ func (c *Client) Each(f func(*Line)) {
 }
 
 // Reconfigure has all lines follow their policies: lines of policies that are gone are
-// dropped once they are unused, and the requests in the others are decided anew.
+// dropped unless they are in use, and all requests in line are decided anew.
 func (c *Client) Reconfigure() {
 	c.Each(func(l *Line) {
-		if l.policy() == nil && c.dropUnused(l) {
-			return
+		c.mu.Lock()
+		if l.users == 0 && l.policy() == nil {
+			c.dropLocked(l)
 		}
+		c.mu.Unlock()
 		l.reconfigure()
 	})
 }
 
-func (c *Client) dropUnused(l *Line) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if l.users == 0 {
-		c.dropLocked(l)
-	}
-	return l.users == 0
-}
-
-// hasRoom counts one name more. Where they are too many, all lines forget theirs, and the
-// names that are in use come back.
+// hasRoom counts one name more. Where there are too many, all lines forget theirs in a
+// goroutine of its own, since mu of a line is held here; those in use are remembered again.
 func (c *Client) hasRoom() bool {
 	if c.names.Add(1) <= int64(c.Max) {
 		return true

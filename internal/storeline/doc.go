@@ -15,42 +15,44 @@
 //	   20  b2 arrives        forecast b1, b2 ──▶ 22 in 980 and 984   24  b2 is refused
 //	 1004  b1 wakes          take b1 ──▶ 1006 granted, 2 left        1008 b1 starts
 //
-// The unit of a1 counts from 2, when the store took it, so that it is free
-// again at 1002, as those of a2 and a3 are at 1006. B adds the 990 ms that the store says to its own time of arrival, 14: it
-// never compares its clock with the store's, and asks too late by a way back rather than too
-// early. b2 needs what b1 needs, which has just been refused: B does not try to take for it.
-// But b2 may not wait for ever. A forecast says when each in line would start if none came
-// between. For b2 that is past its wait budget, so that it is refused at once, could start in
-// 984 ms, and takes nothing. Had it no wait budget, B would have asked nothing for it.
+// The unit of a1 counts from 2, when the store took it, so that it is free again at 1002; those
+// of a2 and a3 are free at 1006. B adds the 990 ms that the store reports to its own time of
+// receipt, 14. It never compares its clock with the store's, and so asks later by the way back,
+// but never too early. b2 needs what the store has just refused to b1, so that B does not try
+// to take it once more. But b2 may not wait for ever. A forecast reports when each request in
+// line would start if no other arrived first: for b2 that is past its wait budget. It is
+// refused at once, could start in 984 ms, and has taken nothing. Without a wait budget it would
+// have cost no round trip to put it in line.
 //
 // # Invariants
 //
-//   - A request starts with units that the store has taken for it, or reserved for its class:
-//     never on a guess. What the store grants is used, or goes back: when the caller has gone
-//     or the round trip was abandoned, and when the machine slept while it was out.
-//   - A line has one round trip out at most, in a goroutine that ends when nothing is due.
-//     What comes up meanwhile goes with the next. No lock is held while the store works.
-//   - In a class, the requests with the same needs, the first to come starts first. Of all
-//     that are due, the first to come asks first, and goes on first.
-//   - Nothing polls. A class asks when it is due: when the store said that it could start,
-//     or at once after a change that may let it start sooner.
-//   - A request that cannot start in time is refused as soon as the store can say so.
-//   - No request waits for a store that is down. Those in line return ErrDown, later ones at
-//     once. A probe, which requests start, finds out when it is up.
-//   - A lock of a Line may be held when that of its Client, or of the line in memory whose
-//     gates its requests pass, is taken; never the other way round.
-//   - The store's instants are passed back to it, and compared with no clock of this
+//   - A request starts with units that the store has taken for it or reserved for its class,
+//     and with nothing else. What the store grants is used or given back: also when the caller
+//     has left, when the round trip was abandoned, and when the machine slept meanwhile.
+//   - A line has at most one round trip out. Its goroutine ends when nothing is due. What
+//     comes up meanwhile goes with the next round trip. No lock is held while the store works.
+//   - Requests with the same needs are a class, and start in order of arrival. Of several
+//     classes that are due together, the request that arrived first asks first, and the
+//     requests that are granted together are sent in order of arrival.
+//   - Nothing polls. A class asks at the instant at which the store reported that it could
+//     start, and after a change that may let it start sooner.
+//   - A request that cannot start in time is refused as soon as the store can foretell it.
+//   - No request waits for a store that is down. Those in line return ErrDown when it fails,
+//     later ones at once. Requests start the probes that find out when it is up.
+//   - The mu of a Line is taken before that of its Client, and before that of the line in
+//     memory whose gates its requests pass; never the other way round.
+//   - The store's instants are passed back to the store, and compared with no clock of this
 //     process. Times of this process include the time that the machine slept.
 //
 // # Files
 //
 //	queue.go     the line, its classes, and how a request enters and leaves
-//	ask.go       round trips: what is asked, and what becomes of the results
+//	ask.go       round trips: what a line requests, and what it makes of the results
 //	wait.go      which requests may wait, and which are refused
 //	flight.go    what has started, until its response has been taken in
 //	reserved.go  starts without a round trip
-//	gate.go      breakers, slots, and what a response halts until its body is read
-//	plan.go      what the policy says
+//	gate.go      breakers, slots, and what waits for the body of a response
+//	plan.go      what the policy allows
 //	known.go     what the process knows of the store, for pages
 //	journal.go   what held up a request, and pauses
 //	client.go    all lines of a store

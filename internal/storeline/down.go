@@ -20,11 +20,11 @@ const (
 	mostBackoff  = 5 * time.Second
 )
 
-// mostUnsent bounds how many operations are kept while the store is down, the latest of
-// them. The store learns the others when their leases end.
+// mostUnsent bounds how many operations are kept while the store is down. The oldest are
+// dropped: their units return when their leases end.
 const mostUnsent = 4096
 
-// ErrDown says that the store could not be asked.
+// ErrDown is the error of what needed a store that is down.
 var ErrDown = errors.New("the store is down")
 
 var errLate = errors.New("the store did not answer in time")
@@ -46,9 +46,9 @@ func (c *Client) ProbeIn() time.Duration {
 	return max(0, time.Until(c.probeAt))
 }
 
-// available is Down for a request that needs the store: where a probe is due, the request
-// starts it, in a goroutine of its own, and does not wait for it. So a store that stays
-// down costs one round trip per backoff, and nothing while there are no requests.
+// available is Down for what needs the store. Where a probe is due it starts one, in a
+// goroutine of its own, and does not wait for it. So a store that stays down costs one round
+// trip per backoff, and none while there are no requests.
 func (c *Client) available() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,9 +91,10 @@ func (c *Client) keep(op store.Op) {
 	c.keepLocked(op)
 }
 
-// failed notes that a round trip with ops has failed, so that the store is down. It may
+// failed notes that a round trip with ops has failed, so that the store is down. The store may
 // have done them all the same. A strict unit that it took would then be in flight until its
-// lease ends: what gives such units back is kept. Other units return by their laws.
+// lease ends, and so operations that give such units back are kept. Giving back units that
+// were never taken does nothing. Other units return by their laws.
 func (c *Client) failed(err error, ops []store.Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +112,7 @@ func (c *Client) failed(err error, ops []store.Op) {
 	c.noticeLocked(Notice{Err: err})
 }
 
-// do has the store do ops, unless it is down. Where that fails, it is.
+// do has the store do ops, unless it is down. When that fails, the store is down.
 func (c *Client) do(ops []store.Op) ([]store.Result, error) {
 	if err := c.available(); err != nil {
 		return nil, err

@@ -28,8 +28,9 @@ type Grant struct {
 	renew    *time.Timer
 }
 
-// grantLocked starts w, for which op has taken, if its gate still lets it pass: it may have
-// shut while the store was asked. Then the units go back, and w is refused or waits on.
+// grantLocked starts w, for which op has taken units. A gate may have shut while the store was
+// working. Then the units are given back, and w is refused, or waits on where the gate waits
+// for requests in flight. The same units are given back for a w that has left.
 func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.Time) {
 	w.class.due = time.Time{}
 	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, ask: w.ask, w: w}
@@ -127,8 +128,8 @@ func (l *Line) giveBackLocked(g *Grant) {
 }
 
 // Responded notes that a request has its response, or has ended without one. It returns the
-// instant from which on its strict units count, or that of the start where ctx ends before
-// the store has said it.
+// instant from which its strict units count; that of the start where ctx ends before the
+// store reports it.
 func (l *Line) Responded(ctx context.Context, g *Grant) store.Instant {
 	if !g.strict { // only this goroutine changes it after the start
 		return g.At
@@ -144,8 +145,8 @@ func (l *Line) Responded(ctx context.Context, g *Grant) store.Instant {
 	return res.At
 }
 
-// renew tells the store that the strict units of g are still in flight: else they count as
-// those of a process that is gone when their lease ends.
+// renew reports to the store, three times in a lease, that the strict units of g are still in
+// flight. A process that is gone renews nothing, and its units return after the lease.
 func (l *Line) renew(g *Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +172,8 @@ func (l *Line) Done(g *Grant) {
 }
 
 // InFlight returns how many units of a budget, or requests of an audience, are granted or
-// reserved and not done, without those of own. An announced limit does not count them yet.
+// reserved and not done, without those of own. The server may not have counted them when it
+// sent the response to own, so that what it announces as left does not allow for them.
 func (l *Line) InFlight(name string, own *Grant) (sum int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,20 +9,21 @@ import (
 	"github.com/headway-go/headway/internal/line"
 )
 
-// A gate is a breaker of this process before those in line; see line.Gate. Requests stand
-// before it while they wait, no more of them ask the store than it has places for, and a
-// request passes when it is granted: a probe is let through only when it starts.
+// A gate is a breaker of this process that requests in line must pass; see line.Gate. A request
+// joins its gate when it arrives, and passes it when the store has granted its units, so that
+// a probe's place is taken only when the probe starts. No more requests ask the store than
+// their gate has places for: units taken for others would be given back at once.
 
-// gateRefusalLocked completes the refusal r of a gate, which may be nil. AtLeast means that
-// the free place is kept for a request in line: until that one may start, and then as long
-// as it may take.
+// gateRefusalLocked completes r, the refusal of a gate, which may be nil. AtLeast means that the
+// gate has a free place, which it keeps for the first request in line; RetryAfter is then how
+// long that one may take once it has started, and the wait until it starts is added here.
 func (l *Line) gateRefusalLocked(r *line.Refusal, g *line.Gate) *line.Refusal {
 	if r == nil || !r.AtLeast {
 		return r
 	}
 	r.AtLeast = false
-	for e := l.order.Front(); e != nil; e = e.Next() {
-		if w := e.Value.(*waiter); w.ask.Gate == g && w.inLine() {
+	for w := range l.eachLocked {
+		if w.ask.Gate == g && w.inLine() {
 			r.RetryAfter += max(0, w.class.due.Sub(awake.Now()))
 			break
 		}
@@ -38,9 +39,10 @@ func (l *Line) isFullLocked(a *Ask) bool {
 	return !a.Gate.Free() && a.Local.GateWait(a.Gate) > 0
 }
 
-// admitLocked returns those of due, in order of arrival, that ask now: as many as there are
-// slots, and places behind their gates, and of these as many as l.span. It refuses those
-// whose gate has shut.
+// admitLocked returns those of due, which is in order of arrival, that ask now: as many as there
+// are slots, as there are places behind each gate, and as l.span allows. It refuses those
+// whose gate has shut. What is due and does not ask stays due: a slot or place that comes
+// free kicks the line. A gate stops waiting for requests in flight by itself, at l.gateFrees.
 func (l *Line) admitLocked(due []*waiter, now time.Time) []*waiter {
 	l.gateFrees = time.Time{}
 	slots := l.plan().InFlight
@@ -85,10 +87,8 @@ func (l *Line) Recheck(local *line.Line, g *line.Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	room, r := local.GateRoom(g)
-	for e := l.order.Front(); e != nil && r != nil; {
-		w := e.Value.(*waiter)
-		e = e.Next()
-		if w.ask.Gate != g || !w.asking.IsZero() || !w.inLine() {
+	for w := range l.eachLocked {
+		if r == nil || w.ask.Gate != g || !w.asking.IsZero() || !w.inLine() {
 			continue
 		}
 		if room--; room < 0 {
@@ -103,37 +103,27 @@ func (l *Line) Recheck(local *line.Line, g *line.Gate) {
 // those of them that need that budget.
 type scope struct{ audience, only string }
 
-func (s scope) concerns(a *Ask) bool {
+func (s *scope) concerns(a *Ask) bool {
 	return slices.Contains(a.Audiences, s.audience) &&
 		(s.only == "" || slices.ContainsFunc(a.Needs, func(n Need) bool { return n.Budget == s.only }))
 }
 
-// Halt keeps the requests of a scope from starting in this process until release is called:
-// a response refuses them, and its body says for how long. The store and other processes do
-// not know of it. A take that has been sent to the store may still be granted.
+// Halt keeps the requests of a scope from starting in this process until release is called. It
+// holds while the body of a refusal is read, which announces the length of a pause. The store
+// and other processes do not know of it. A take that is out already may still be granted.
 func (l *Line) Halt(audience, only string) (release func()) {
-	s := scope{audience, only}
+	s := &scope{audience, only}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.halted == nil {
-		l.halted = map[scope]int{}
-	}
-	l.halted[s]++
+	l.halted = append(l.halted, s)
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.halted[s]--; l.halted[s] == 0 {
-			delete(l.halted, s)
-		}
+		l.halted = slices.DeleteFunc(l.halted, func(o *scope) bool { return o == s })
 		l.kickLocked()
 	}
 }
 
 func (l *Line) isHaltedLocked(a *Ask) bool {
-	for s := range l.halted {
-		if s.concerns(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.halted, func(s *scope) bool { return s.concerns(a) })
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// The times in a line.Journal of a request in line here are since its arrival. The store
-// says what holds up the requests that ask it, so that a pause is known from then on only.
+// The times in a line.Journal of a request in line here are since its arrival. Only results of
+// the store reveal a pause that another process has announced, so that it is noted from then
+// on.
 
 // journalLocked returns the journal of w while the line may write to it, else nil. When w is
 // decided or has given up, the journal is its request's alone.
@@ -72,9 +73,9 @@ func (l *Line) Paused(audience, only string, p line.Span) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.returnAllLocked()
-	for e := l.order.Front(); e != nil; e = e.Next() {
-		w := e.Value.(*waiter)
-		if j := w.journalLocked(); j != nil && (scope{audience, only}).concerns(w.ask) {
+	paused := scope{audience, only}
+	for w := range l.eachLocked {
+		if j := w.journalLocked(); j != nil && paused.concerns(w.ask) {
 			at := awake.Now().Sub(w.arrived)
 			j.Pauses = append(j.Pauses, line.Span{From: at, To: at + p.To, Source: p.Source, Status: p.Status})
 		}

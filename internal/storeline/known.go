@@ -10,18 +10,26 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// What the process knows of the store is what results have said in passing. Pages and
-// metrics read it, so that they never wait for a store; no decision rests on it.
+// What the process knows of the store is what the results of its own operations contain. Pages
+// and metrics read that, with its age, and so never wait for a store. No decision rests on it.
 
 // mostAnnounced bounds the pauses and limits that are known of one name.
 const mostAnnounced = 64
 
-// A known is what the store has last said of a budget or an audience.
+// A Known is what is known of a budget or an audience without a round trip.
+type Known struct {
+	Name          string
+	IsAudience    bool
+	Reported      bool          // Remaining is known
+	Remaining     int64         // of the budget
+	Age           time.Duration // of Remaining
+	Announcements []store.Heard // the pauses that hold and the limits that were announced, as they are by now
+}
+
+// A known is a Known but for its Age and Announcements, which change with time.
 type known struct {
-	name       string
-	isAudience bool
-	remaining  int64     // of a budget
-	saidAt     time.Time // when remaining was said; zero: never
+	Known
+	reportedAt time.Time // when the store reported Remaining
 	announced  []announced
 }
 
@@ -31,49 +39,33 @@ type announced struct {
 	at time.Time
 }
 
-// A Known is what is known of a budget or an audience without a round trip.
-type Known struct {
-	Name          string
-	IsAudience    bool
-	Reported      bool          // the store has said what remains of the budget
-	Remaining     int64         // of the budget
-	Age           time.Duration // of Remaining
-	Announcements []store.Heard // the pauses that hold and the limits that were announced, as they are by now
-}
-
-// Known yields what is known of each name that Remember was called with. It does not hold
-// the lock meanwhile, and takes it for a Piece at a time.
+// Known yields what is known of each name that Remember was called with. It holds the lock
+// for a Piece of them at a time, and not while it yields.
 func (l *Line) Known(yield func(Known) bool) {
-	for from := 0; ; from += Piece {
-		piece, more := l.knownPiece(from)
-		for _, k := range piece {
-			if !yield(k) {
+	for from, more := 0, true; more; from += Piece {
+		var piece []Known
+		l.mu.Lock()
+		now := awake.Now()
+		for _, k := range l.names[min(from, len(l.names)):min(from+Piece, len(l.names))] {
+			e := k.Known
+			if e.Reported {
+				e.Age = now.Sub(k.reportedAt)
+			}
+			for _, a := range k.announced {
+				if h, ok := a.as(now); ok {
+					e.Announcements = append(e.Announcements, h)
+				}
+			}
+			piece = append(piece, e)
+		}
+		more = from+Piece < len(l.names)
+		l.mu.Unlock()
+		for _, e := range piece {
+			if !yield(e) {
 				return
 			}
 		}
-		if !more {
-			return
-		}
 	}
-}
-
-func (l *Line) knownPiece(from int) (piece []Known, more bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := awake.Now()
-	for _, k := range l.names[min(from, len(l.names)):min(from+Piece, len(l.names))] {
-		e := Known{Name: k.name, IsAudience: k.isAudience, Reported: !k.saidAt.IsZero(), Remaining: k.remaining}
-		if e.Reported {
-			e.Age = now.Sub(k.saidAt)
-		}
-		for _, a := range k.announced {
-			if h, ok := a.as(now); ok {
-				e.Announcements = append(e.Announcements, h)
-			}
-		}
-		piece = append(piece, e)
-	}
-	return piece, from+Piece < len(l.names)
 }
 
 // as returns a as it is at now, if it still matters: a pause until its end, a limit until
@@ -99,12 +91,12 @@ func (a *announced) as(now time.Time) (store.Heard, bool) {
 	return h, h.Limit > 0 && past < max(h.Window, time.Minute)
 }
 
-// learnLocked keeps what a result says of what its operation needs.
-func (l *Line) learnLocked(op *store.Op, res *store.Result, now time.Time) {
+// noteResultLocked keeps what a result reports of the budgets and audiences of its operation.
+func (l *Line) noteResultLocked(op *store.Op, res *store.Result, now time.Time) {
 	if len(res.Remaining) == len(op.Needs) {
 		for i, n := range op.Needs {
 			if k := l.known[n.Budget]; k != nil {
-				k.remaining, k.saidAt = res.Remaining[i], now
+				k.Remaining, k.Reported, k.reportedAt = res.Remaining[i], true, now
 				k.addLocked(res.Aside * n.Cost) // what is reserved is this process's
 			}
 		}
@@ -129,8 +121,8 @@ func (l *Line) learnLocked(op *store.Op, res *store.Result, now time.Time) {
 
 // addLocked adds units to what remains, unless nothing is limited.
 func (k *known) addLocked(units int64) {
-	if k.remaining != math.MaxInt64 {
-		k.remaining += units
+	if k.Remaining != math.MaxInt64 {
+		k.Remaining += units
 	}
 }
 
@@ -166,7 +158,7 @@ func (k *known) announceLocked(a announced) {
 	k.announced = append(k.announced, a)
 }
 
-// Remember makes the places for what the store says of what a request needs.
+// Remember makes room for what the store reports of the needs and audiences of a request.
 func (l *Line) Remember(a *Ask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +177,7 @@ func (l *Line) rememberLocked(name string, isAudience bool) {
 	if l.known == nil {
 		l.known = map[string]*known{}
 	}
-	k := &known{name: name, isAudience: isAudience}
+	k := &known{Known: Known{Name: name, IsAudience: isAudience}}
 	l.known[name] = k
 	l.names = append(l.names, k)
 }
@@ -195,14 +187,14 @@ func (l *Line) rememberLocked(name string, isAudience bool) {
 func (l *Line) forgetGoneLocked(p *Plan) {
 	before := len(l.names)
 	l.names = slices.DeleteFunc(l.names, func(k *known) bool {
-		parts := strings.Split(k.name, "/")
+		parts := strings.Split(k.Name, "/")
 		first := 0
-		if k.isAudience {
+		if k.IsAudience {
 			first = 1
 		}
 		for i := first; i < len(parts); i += 2 {
 			if _, ok := p.limit(parts[i]); !ok {
-				delete(l.known, k.name)
+				delete(l.known, k.Name)
 				return true
 			}
 		}

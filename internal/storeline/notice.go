@@ -70,7 +70,7 @@ func (c *Client) noteRows(ops []store.Op, results []store.Result) {
 		}
 		switch {
 		case r.Err != nil:
-			c.noteBadLocked(r.Err.(*store.RowError))
+			c.noteRowLocked(r.Err.(*store.RowError))
 		case len(c.bad) > 0 && !r.Skipped: // these rows have been read
 			for _, n := range ops[i].Needs {
 				delete(c.bad, rowName{ops[i].Group, n.Budget})
@@ -87,24 +87,21 @@ func (c *Client) noteRows(ops []store.Op, results []store.Result) {
 	}
 }
 
+// noteRowLocked gives notice of a row. One that stays as it is is reported once, until it is
+// read again.
 func (c *Client) noteRowLocked(e *store.RowError) {
+	if name := (rowName{e.Group, e.Name}); !e.Anew {
+		switch {
+		case c.bad[name]:
+			return
+		case c.bad == nil || len(c.bad) >= mostBad:
+			c.bad = map[rowName]bool{}
+		}
+		c.bad[name] = true
+	}
 	if len(c.notices) < mostNotices {
 		c.noticeLocked(Notice{Row: e})
 	}
-}
-
-// noteBadLocked is noteRowLocked for a row that stays as it is: once, until it is read
-// again.
-func (c *Client) noteBadLocked(e *store.RowError) {
-	name := rowName{e.Group, e.Name}
-	if c.bad[name] {
-		return
-	}
-	if c.bad == nil || len(c.bad) >= mostBad {
-		c.bad = map[rowName]bool{}
-	}
-	c.bad[name] = true
-	c.noteRowLocked(e)
 }
 
 func shown(e *store.RowError) *store.RowError {

@@ -7,7 +7,8 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// A Plan is what the policy in force says of a line. It is read-only.
+// A Plan is what the policy in force allows the requests of a line. It is read-only: another
+// policy has another Plan.
 type Plan struct {
 	Limits            map[string]limiter.Limit // by rule, as the store names rules
 	Waiting, InFlight int                      // caps; zero: none

@@ -55,7 +55,7 @@ type Line struct {
 	undecided []*waiter         // in order; whether they wait is not known: see settleLocked
 	waiting   int               // how many in order are known to wait
 	chain     []*waiter         // those to go on one after another; the first is awake
-	halted    map[scope]int     // how often
+	halted    []*scope          // by a Halt each
 
 	// What is to be asked of the store, and what is out; see collectLocked.
 	out       *batch       // the round trip that is out; nil: run does not run
@@ -74,7 +74,7 @@ type Line struct {
 	reserved map[string]*reserved // by class
 	recent   line.Recent          // the successes of requests without a limit
 
-	// What the store has said; see Known and IsNews.
+	// What the store has reported; see Known and IsNews.
 	known  map[string]*known // by the name of a budget or audience
 	names  []*known          // the same, in order of their first use
 	pauses map[string]time.Time
@@ -106,7 +106,7 @@ type waiter struct {
 	byDeadline bool      // by is due to the context's deadline, not to the wait budget
 	timer      *time.Timer
 
-	due     store.Instant // when it may start, as the store said last; zero: it has said nothing
+	due     store.Instant // when it may start, as the store reported last; zero: it has not
 	bind    line.Refusal  // what holds it up until due
 	counted bool          // in Line.waiting
 	full    bool          // there is no place for it to wait, unless it starts or another makes way
@@ -170,9 +170,10 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error)
 	return l.await(ctx, w)
 }
 
-// joinLocked starts a request with what is reserved for its class, or puts it in line. It
-// stands before its gate already. Where another start has not been sent yet, one with a
-// reserved start waits for its turn too.
+// joinLocked starts a request with what is reserved for its class, or puts it in line. It has
+// joined its gate already. A reserved start must not overtake a request of its class, so that
+// it needs an empty class. It returns at once, without a waiter, unless starts that came
+// before have not been sent yet: then it waits in the chain for its turn.
 func (l *Line) joinLocked(ctx context.Context, a *Ask) (*Grant, *waiter) {
 	now, key := awake.Now(), l.classKey(a)
 	if p := l.reserved[key]; p != nil && l.classes[key] == nil && !l.isHaltedLocked(a) {
@@ -208,8 +209,9 @@ func (l *Line) joinLocked(ctx context.Context, a *Ask) (*Grant, *waiter) {
 	return nil, w
 }
 
-// classKey returns what tells classes apart. A request that takes no slot must not stand
-// behind requests that wait for one.
+// classKey returns what tells classes apart: budgets, audiences and the gate. Costs are no part
+// of it, so that a cheap request does not overtake an expensive one for ever. A request that
+// takes no slot has a class of its own, so as not to wait behind requests that wait for one.
 func (l *Line) classKey(a *Ask) string {
 	b := make([]byte, 0, 64)
 	if a.NoSlot && l.plan().InFlight > 0 {
@@ -268,7 +270,7 @@ func (l *Line) leave(w *waiter) {
 	case w.refusal != nil:
 	default:
 		w.left = true
-		if w.asking.IsZero() { // else the response says what there is to give back
+		if w.asking.IsZero() { // else its result is on its way: see applyLocked
 			l.removeLocked(w)
 			l.kickLocked()
 		}
@@ -283,9 +285,9 @@ func (l *Line) removeLocked(w *waiter) {
 	}
 }
 
-// detachLocked takes w, which has passed its gate, out of the line. When it was the first of
-// its class the next one inherits what the store said, or asks for itself where it costs
-// something else.
+// detachLocked takes w, which has passed its gate or has none, out of the line. When w was the
+// first of its class, what the store reported to it holds for the next one too; one with
+// another cost asks for itself.
 func (l *Line) detachLocked(w *waiter) {
 	c := w.class
 	first := c.first() == w
@@ -313,13 +315,23 @@ func (l *Line) detachLocked(w *waiter) {
 	}
 }
 
+// eachLocked yields the requests in line, by arrival. Each may be taken out meanwhile.
+func (l *Line) eachLocked(yield func(*waiter) bool) {
+	for e := l.order.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		if e = e.Next(); !yield(w) {
+			return
+		}
+	}
+}
+
 // isDueLocked reports whether the first of c has a reason to ask.
 func (l *Line) isDueLocked(c *class, now time.Time) bool {
 	return !c.due.After(now) && !l.isHaltedLocked(c.first().ask)
 }
 
 // reconfigure has the line follow another plan: all in line ask again, and what is reserved
-// under the old limits goes back.
+// under the old limits is given back.
 func (l *Line) reconfigure() {
 	p := l.plan()
 	l.mu.Lock()

@@ -8,9 +8,15 @@ import (
 )
 
 // A reserved is the starts that the store has reserved for one class of this process, see
-// store.Op.More. Requests of the class start with them without a round trip. They are used
-// up, or go back, within store.Use by a clock that began before the store's: when they were
-// asked for. So they are never used later than the store believes.
+// store.Op.More. Requests of the class start with them without a round trip: so a fleet makes
+// one round trip for Plan.Batch starts.
+//
+// The promise of the limit holds all the same, because the store counts reserved starts as
+// if each could happen at any instant within store.Use of when it reserved them. This process
+// must therefore use none of them later. It cannot read the store's clock. It counts from
+// when it sent the round trip, which is before the store reserved anything: its store.Use is
+// over first. What is left is given back then, and earlier in a pause, with a new plan, or
+// when a later take reserves more.
 type reserved struct {
 	class     string        // its key
 	op        store.Op      // that they are like
@@ -23,7 +29,7 @@ type reserved struct {
 	over      bool          // it has gone back
 }
 
-// keepReservedLocked keeps what a take has reserved. What is left of an older one goes back.
+// keepReservedLocked keeps what a take has reserved. What is left of an older one is given back.
 func (l *Line) keepReservedLocked(class string, op *store.Op, res *store.Result, sent time.Time) {
 	if res.Aside == 0 {
 		return
@@ -44,8 +50,9 @@ func (l *Line) keepReservedLocked(class string, op *store.Op, res *store.Result,
 	})
 }
 
-// returnLocked gives back what is left of p, and reports what is used, with the next round
-// trip.
+// returnLocked gives back what is left of p with the next round trip, and reports how many of
+// its starts are used, and when the last one was. It does not kick the line: a used one can
+// wait for the next take, and the timer of keepReservedLocked kicks at the latest.
 func (l *Line) returnLocked(p *reserved) {
 	if p.over {
 		return
@@ -80,9 +87,13 @@ func (p *reserved) fits(a *Ask, now time.Time) bool {
 	return true
 }
 
-// startReservedLocked starts a request with p, or returns nil where p does not fit or a slot
-// or the gate, before which the request stands, does not let it pass. The start counts from
-// now: the store learns of it when p goes back, by the latest start of all.
+// startReservedLocked starts a request with p. It returns nil where p does not fit, there is no
+// slot, or the gate that the request has joined does not let it pass.
+//
+// The start counts from now, by the store's clock the instant of the reservation plus the
+// time since it was sent. That is an instant that is no earlier than the true one, so that no
+// unit returns too early. All starts of p count from the latest, which the store receives when
+// p is given back.
 func (l *Line) startReservedLocked(p *reserved, a *Ask, now time.Time) *Grant {
 	if !p.fits(a, now) || l.isFullLocked(a) {
 		return nil
@@ -100,7 +111,7 @@ func (l *Line) startReservedLocked(p *reserved, a *Ask, now time.Time) *Grant {
 	for i, n := range p.remaining {
 		g.Remaining = append(g.Remaining, n+p.left*p.op.Needs[i].Cost)
 		if k := l.known[p.op.Needs[i].Budget]; k != nil {
-			k.remaining = g.Remaining[i] // as old as what the store said
+			k.Remaining = g.Remaining[i] // its age stays that of the store's report
 		}
 	}
 	l.lowerAnnouncedLocked(&p.op, 1)

@@ -11,18 +11,20 @@ import (
 
 // Whether a request can start in time is decided in three steps.
 //
-// A request arrives undecided. While its class is due, the store decides: a take starts it,
-// or says when its class is due next. Then settleLocked lets it wait, or, where the line is
-// full, marks it so. Where its wait has an end, or the line is full, a forecast for the
-// whole line says when each would start, and decideLocked refuses those that would be late,
-// and those that make way in a full line.
+//  1. A request arrives undecided. While its class is due, its take decides first: it starts,
+//     or the store reports when the class is due next.
+//  2. Then settleLocked lets it wait and counts it. Where the line is full already, it marks
+//     the request as full. Where the wait has an end, or the line is full, a forecast is due.
+//  3. The forecast reports when each request in line would start. decideLocked refuses those
+//     that would be late, and finds out whether one makes way in a full line.
 //
-// A forecast holds as long as nothing changes. It is repeated after each change that may
-// make waits longer: see Line.check. What it cannot foresee, such as a slot that does not
-// come free, ends with the wait: see expire.
+// A forecast is repeated after each change that may make waits longer: see Line.check. Some
+// waits cannot be foreseen, such as one for a slot. They end when the wait budget does, in
+// expire, and the refusal then reports a lower bound: AtLeast.
 
-// settleLocked settles which of the undecided wait. Where the class is due and no slot is
-// missing, the store decides first.
+// settleLocked decides which of the undecided wait. One whose class is due and that finds a
+// slot stays undecided, since its take decides first: a burst of requests that all start at
+// once does not fill the line.
 func (l *Line) settleLocked() {
 	now, most := awake.Now(), l.plan().Waiting
 	l.undecided = slices.DeleteFunc(l.undecided, func(w *waiter) bool {
@@ -40,9 +42,9 @@ func (l *Line) settleLocked() {
 	})
 }
 
-// countLocked notes that w waits. A timer ends the wait when its budget does. A deadline is
-// the context's to end, and a wait that is over already the forecast's, which knows how
-// long it would have been.
+// countLocked counts w as waiting, and arms the timer that ends its wait budget. The context
+// itself ends a wait at its deadline. A budget that is over already, such as NoWait, needs no
+// timer: the forecast refuses the request, and reports how long it would have waited.
 func (l *Line) countLocked(w *waiter) {
 	w.full, w.counted = false, true
 	l.waiting++
@@ -54,8 +56,15 @@ func (l *Line) countLocked(w *waiter) {
 	}
 }
 
-// decideLocked refuses those of a forecast that cannot start in time, and finds out who
-// waits in a full line.
+// decideLocked acts on a forecast for all that were in line when it was sent. For each
+// request that is still there, and whose wait has an end or that has no place:
+//
+//   - It can never start: it is refused.
+//   - It could start now, as far as the store knows: its class is due, and its take decides.
+//   - It would start after its wait ends: it is refused, with the time that it would need.
+//   - It has no place, but one has become free: it waits.
+//   - It has no place, and the line is full. A request of the identity that has the most in
+//     line makes way for it, the newest that may; else it is refused itself.
 func (l *Line) decideLocked(all []*waiter, asks []store.Op, waits []store.Wait, now time.Time) {
 	var crowd *line.Crowd[int] // of those that wait, by their indices; nil until it is needed
 	var members []*line.Member[int]
@@ -74,7 +83,6 @@ func (l *Line) decideLocked(all []*waiter, asks []store.Op, waits []store.Wait, 
 		case r.RetryAfter == line.Never:
 			l.refuseLocked(w, r)
 		case r.RetryAfter == 0 && r.Reason != line.ByInFlight && !l.isHaltedLocked(w.ask):
-			// It starts with the next takes, or the store says something new.
 			if w.class.due = (time.Time{}); w.full {
 				w.full = false
 				l.undecided = append(l.undecided, w)
@@ -113,9 +121,13 @@ func (l *Line) decideLocked(all []*waiter, asks []store.Op, waits []store.Wait, 
 	}
 }
 
-// expire refuses w when its wait budget ends, if by then it has not started. A budget
-// includes its last instant: what is due then may still start. But a round trip that was out
-// before is not waited for; what it brings goes back.
+// expire runs when the wait budget of w ends. The budget includes its last instant:
+//
+//   - If the request has been asking since before, the caller does not wait for the store.
+//     It is refused, and what the round trip brings is given back.
+//   - If it is not asking, and is not due or the instant has passed, it is refused.
+//   - If it is due at this very instant, it may still start: it is overdue, and the next
+//     round trip decides. Should that take time, expire runs once more and finds it asking.
 func (l *Line) expire(w *waiter) {
 	now := awake.Now()
 	l.mu.Lock()
@@ -123,7 +135,7 @@ func (l *Line) expire(w *waiter) {
 	left, asking := w.by.Sub(now), !w.asking.IsZero()
 	switch {
 	case !w.inLine():
-	case left > 0: // the timer runs in pieces
+	case left > 0: // a long timer runs in pieces, see awake.Piece
 		w.timer.Reset(awake.Piece(left))
 	case asking && w.asking.Before(now):
 		w.refusal, w.left = l.atLeastLocked(w, now), true
@@ -145,8 +157,8 @@ func (l *Line) refuseLocked(w *waiter, r *line.Refusal) {
 	w.ready <- struct{}{}
 }
 
-// refusalOf returns what the store says of the wait of op, as a refusal of a, whose take op
-// is. Its Need is an index of a's needs, of which op leaves out those without a limit.
+// refusalOf returns the refusal of a that follows from the wait of its take op. Its Need is an
+// index of a's needs, of which op leaves out those without a limit.
 func refusalOf(a *Ask, op *store.Op, wait *store.Wait) *line.Refusal {
 	r := &line.Refusal{Reason: line.ByLimit, RetryAfter: wait.For, AtLeast: wait.AtLeast, Need: -1}
 	if wait.Bind >= 0 {
@@ -165,15 +177,15 @@ func refusalOf(a *Ask, op *store.Op, wait *store.Wait) *line.Refusal {
 	return r
 }
 
-// refusalLocked is refusalOf with what holds the request up in this process besides.
+// refusalLocked is refusalOf with what else holds the request up in this process.
 func (l *Line) refusalLocked(a *Ask, op *store.Op, wait *store.Wait) *line.Refusal {
 	r := refusalOf(a, op, wait)
 	l.boundLocked(r, a)
 	return r
 }
 
-// atLeastLocked returns the refusal of w, whose wait has ended before its length was known:
-// what the store said of its class last.
+// atLeastLocked returns the refusal of w, whose wait has ended before its length was known. It
+// has the reason that the store reported last for the first of its class.
 func (l *Line) atLeastLocked(w *waiter, now time.Time) *line.Refusal {
 	r := &line.Refusal{Reason: line.ByLimit, Need: -1}
 	if first := w.class.first(); first.due != 0 {
