@@ -3,7 +3,6 @@ package headway
 import (
 	"context"
 	"errors"
-	"math"
 	"net/url"
 	"strings"
 	"time"
@@ -252,13 +251,7 @@ func (v *visit) remaining(c *claim) int64 {
 	if v.far == nil {
 		return v.site.line.Remaining(c.budget)
 	}
-	name := v.budgetName(c.rule, c.key)
-	for i, n := range v.far.ask.Needs {
-		if n.Budget == name {
-			return v.far.grant.Remaining[i]
-		}
-	}
-	return math.MaxInt64 // it took nothing
+	return v.far.grant.Remaining(v.budgetName(c.rule, c.key))
 }
 
 // succeeded tells the pauses that held the request that it has succeeded.

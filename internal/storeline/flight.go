@@ -13,14 +13,14 @@ import (
 // A Grant is a start: the caller sends, or cancels. Exactly one of Sent and Cancel must
 // follow; after Sent, Responded and Done, and after these Release where it holds a Slot.
 type Grant struct {
-	At        store.Instant // of the store's clock
-	Waited    time.Duration
-	Remaining []int64 // under each need, after the start; math.MaxInt64 where there is no limit
-	Heeded    bool    // a pause held once, which the request's success ends; see store.OpSuccess
-	Slot      bool    // it holds an in-flight slot
-	Pass      line.Pass
+	At     store.Instant // of the store's clock
+	Waited time.Duration
+	Heeded bool // a pause held once, which the request's success ends; see store.OpSuccess
+	Slot   bool // it holds an in-flight slot
+	Pass   line.Pass
 
 	take     store.Op // what it has taken
+	left     []int64  // under each need of take, after the start
 	ask      *Ask
 	w        *waiter   // in the chain until Sent; nil: it never was
 	reserved *reserved // what it has started with; nil: the store was asked
@@ -33,7 +33,7 @@ type Grant struct {
 // for requests in flight. The same units are given back for a w that has left.
 func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.Time) {
 	w.class.due = time.Time{}
-	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, ask: w.ask, w: w}
+	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, left: res.Remaining, ask: w.ask, w: w}
 	if w.left {
 		l.removeLocked(w)
 		l.giveBackLocked(g)
@@ -49,21 +49,23 @@ func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.
 		}
 	}
 	l.detachLocked(w)
-	i := 0
-	for _, n := range w.ask.Needs { // op leaves out those without a limit
-		left := int64(math.MaxInt64)
-		if i < len(op.Needs) && op.Needs[i].Budget == n.Budget {
-			left = res.Remaining[i]
-			i++
-		}
-		g.Remaining = append(g.Remaining, left)
-	}
 	l.addFlightLocked(g)
 	if g.strict {
 		g.renew = time.AfterFunc(store.Lease/3, func() { l.renew(g) })
 	}
 	w.grant = g
 	l.wakeLocked(w)
+}
+
+// Remaining returns what the start has left of a budget; math.MaxInt64 where it took nothing of
+// a limit.
+func (g *Grant) Remaining(budget string) int64 {
+	for i, n := range g.take.Needs {
+		if n.Budget == budget {
+			return g.left[i]
+		}
+	}
+	return math.MaxInt64
 }
 
 // addFlightLocked counts g as in flight, and takes a slot where there is a cap.

@@ -109,9 +109,9 @@ func (l *Line) startReservedLocked(p *reserved, a *Ask, now time.Time) *Grant {
 	p.last = p.at + int64(now.Sub(p.sent))
 	g.At = p.last
 	for i, n := range p.remaining {
-		g.Remaining = append(g.Remaining, n+p.left*p.op.Needs[i].Cost)
+		g.left = append(g.left, n+p.left*p.op.Needs[i].Cost)
 		if k := l.known[p.op.Needs[i].Budget]; k != nil {
-			k.Remaining = g.Remaining[i] // its age stays that of the store's report
+			k.Remaining = g.left[i] // its age stays that of the store's report
 		}
 	}
 	l.lowerAnnouncedLocked(&p.op, 1)
