@@ -386,7 +386,7 @@ func TestS17_StrictOverTwoProcesses(t *testing.T) {
 	t.Run("longer than the lease", func(t *testing.T) {
 		var budgets store.Memory
 		playConfig(t, overStore(&budgets, nil, p), func(s *scene) {
-			s.base.latency = 3 * store.Lease
+			s.base.latency = 3 * store.StrictLease
 			s.sendAll(ask{}, "A", "B")
 			s.wantStarts("A@0s B@1m40s")
 		})

@@ -261,7 +261,7 @@ func (v *visit) succeeded() {
 		return
 	}
 	v.far.line.Do(v.bound(), store.Op{
-		Kind: store.OpSuccess, Group: v.policy.groupOf(v.name), Ears: v.far.ask.Audiences, Taken: int64(v.grant.At),
+		Kind: store.OpSuccess, Group: v.policy.groupOf(v.name), Audiences: v.far.ask.Audiences, Taken: int64(v.grant.At),
 	}, false, false) // where the store is away the pauses grow on
 }
 
@@ -298,18 +298,18 @@ func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 	for _, spec := range p.Limits {
 		op.Pause.Limits = append(op.Pause.Limits, limitOf(spec))
 	}
-	if op.Ear, op.Only = v.whoseFar(s); op.Ear != hostEar {
+	if op.Audience, op.Only = v.whoseFar(s); op.Audience != hostEar {
 		e.KeyDigest = v.label()
 	}
 	if op.Only != "" {
 		e.Rule = v.narrowest().rule.name
 	}
-	if v.policy.open && op.Ear == hostEar && op.Only == "" {
+	if v.policy.open && op.Audience == hostEar && op.Only == "" {
 		op.Pause.Found = max(1, v.far.line.Found(op.Pause.Started))
 	}
 	res, err := v.far.line.Do(v.bound(), op, false, true)
 	if e.Pause = res.Paused; err == nil && e.Pause > 0 {
-		v.far.line.Paused(op.Ear, op.Only, line.Span{To: e.Pause, Source: p.Source, Status: p.Status})
+		v.far.line.Paused(op.Audience, op.Only, line.Span{To: e.Pause, Source: p.Source, Status: p.Status})
 	}
 	if err != nil {
 		e.Pause = 0
@@ -320,7 +320,7 @@ func (v *visit) pauseFar(s *retryafter.Signal, p *line.Pause, e Event) Event {
 // learnFar is learn by way of the store, for the rule of c, or the identity where
 // that is nil.
 func (v *visit) learnFar(ctx context.Context, key line.AnnouncedKey, dialect string, said law.Said, c *claim, e Event) {
-	op := store.Op{Kind: store.OpLearn, Group: v.policy.groupOf(v.name), Ear: hostEar, Learn: &store.Learn{
+	op := store.Op{Kind: store.OpLearn, Group: v.policy.groupOf(v.name), Audience: hostEar, Learn: &store.Learn{
 		Name: key.Name, Window: key.Window, Left: said.Left, Limit: said.Limit, Reset: time.Duration(said.Reset),
 		Period: time.Duration(said.Window), Started: said.Started, Pace: said.Pace, Source: dialect,
 	}}
@@ -330,8 +330,8 @@ func (v *visit) learnFar(ctx context.Context, key line.AnnouncedKey, dialect str
 		op.Only, e.Rule, e.KeyDigest = v.budgetName(c.rule, c.key), c.rule.name, v.t.digestOf(c.key)
 		where = op.Only
 	case v.identity != 0:
-		op.Ear, e.KeyDigest = v.ear(), v.label()
-		where = op.Ear
+		op.Audience, e.KeyDigest = v.ear(), v.label()
+		where = op.Audience
 	}
 	op.Learn.InFlight = v.far.line.InFlight(where, v.far.grant)
 	if _, err := v.far.line.Do(v.bound(), op, false, true); err == nil && v.t.observer != nil {
@@ -443,7 +443,7 @@ func farStatus(p *policy, l *storeline.Line) HostStatus {
 	var heard []line.Announced
 	places := map[*line.Budget]int{} // in h.Rules
 	budgets := map[string]*line.Budget{}
-	var found []store.Heard
+	var found []store.Announced
 	for k := range l.Known {
 		found = append(found, k.Announcements...)
 		stored, digest, _ := strings.Cut(k.Name, "/")
@@ -462,8 +462,8 @@ func farStatus(p *policy, l *storeline.Line) HostStatus {
 			Source: e.Source, Pause: e.Pause, AnnouncedKey: line.AnnouncedKey{Name: e.Name, Window: e.Window},
 			Left: e.Left, Limit: e.Limit, Reset: e.Reset, Age: e.Age,
 		}
-		if l.Rule = budgets[e.Ear]; l.Rule == nil {
-			l.Rule, l.Label = budgets[e.Only], earLabel(e.Ear)
+		if l.Rule = budgets[e.Audience]; l.Rule == nil {
+			l.Rule, l.Label = budgets[e.Only], earLabel(e.Audience)
 		}
 		heard = append(heard, l)
 	}

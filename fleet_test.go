@@ -163,7 +163,7 @@ func mixed(t *testing.T, seed uint64, leases bool) {
 				if leases {
 					s.n = slices.Max(n)
 					for _, h := range highest {
-						if s.at.Sub(h.at) < store.Use {
+						if s.at.Sub(h.at) < store.UseWithin {
 							s.n = max(s.n, h.n)
 						}
 					}

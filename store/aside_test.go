@@ -51,12 +51,12 @@ func TestS4_LawsHoldOverLeases(t *testing.T) {
 				}
 				id++
 				processes[i] = nil
-				if res := do(Op{Kind: OpTake, ID: id, More: int64(rapid.IntRange(0, 9).Draw(t, "more"))}); res.OK {
+				if res := do(Op{Kind: OpTake, ID: id, Reserve: int64(rapid.IntRange(0, 9).Draw(t, "more"))}); res.OK {
 					starts = append(starts, now.UnixNano())
-					processes[i] = &kept{id: id, at: res.At, last: res.At, left: res.Aside}
+					processes[i] = &kept{id: id, at: res.At, last: res.At, left: res.Reserved}
 				}
 			case 3, 4: // use
-				if p != nil && p.left > 0 && now.UnixNano()-p.at < int64(Use) {
+				if p != nil && p.left > 0 && now.UnixNano()-p.at < int64(UseWithin) {
 					p.left--
 					p.used++
 					p.last = now.UnixNano()
@@ -76,7 +76,7 @@ func TestS4_LawsHoldOverLeases(t *testing.T) {
 			oracle.Take(at, 1)
 		}
 		// What is dead comes back.
-		now = now.Add(Hold)
+		now = now.Add(ReserveFor)
 		now = now.Add(limit.Per + time.Minute)
 		if left := do(Op{Kind: OpRead}).Remaining[0]; left != oracle.Max() {
 			t.Fatalf("%d are left in the end, want %d", left, oracle.Max())
@@ -97,7 +97,7 @@ func TestSetAside(t *testing.T) {
 		}
 		return res[0]
 	}
-	if res := do(Op{Kind: OpTake, ID: 1, More: 9}); res.Aside != 4 || res.Remaining[0] != 5 {
+	if res := do(Op{Kind: OpTake, ID: 1, Reserve: 9}); res.Reserved != 4 || res.Remaining[0] != 5 {
 		t.Fatalf("the first: got %+v, want 4 set aside, and 5 left", res)
 	}
 	for range 5 {
@@ -117,10 +117,10 @@ func TestSetAside(t *testing.T) {
 		t.Errorf("%d are left one period after the first, want 7: 3 began to count later", left)
 	}
 	now = now.Add(time.Hour)
-	res := do(Op{Kind: OpTake, ID: 3, More: 9})
-	now = now.Add(Hold - 1)
-	if left := do(Op{Kind: OpRead}).Remaining[0]; left != 10-res.Aside {
-		t.Errorf("%d are left before the end, want %d", left, 10-res.Aside)
+	res := do(Op{Kind: OpTake, ID: 3, Reserve: 9})
+	now = now.Add(ReserveFor - 1)
+	if left := do(Op{Kind: OpRead}).Remaining[0]; left != 10-res.Reserved {
+		t.Errorf("%d are left before the end, want %d", left, 10-res.Reserved)
 	}
 	now = now.Add(1)
 	if left := do(Op{Kind: OpRead}).Remaining[0]; left != 10 {

@@ -45,13 +45,13 @@ func (t *tx) forecast(asks []Op) []Wait {
 	for len(due) > 0 && s.err == nil {
 		c := heap.Pop(&due).(candidate)
 		op := &asks[c.i]
-		s.now = t.now // so that holds converts and lands as of the present
+		s.now = t.now // so that constraints converts and prunes as of the present
 		if bad := s.open(op); bad != nil {
 			waits[c.i] = Wait{Bind: -1, Err: bad}
 			follow(op.Line, candidate{at: c.at})
 			continue
 		}
-		all := s.holds(op)
+		all := s.constraints(op)
 		for i := range all {
 			if r := all[i].row; r != nil && len(r.flights) > 0 {
 				for _, f := range r.flights {
@@ -69,7 +69,7 @@ func (t *tx) forecast(asks []Op) []Wait {
 			heap.Push(&due, c)
 			continue
 		}
-		bind = slices.IndexFunc(all, func(h hold) bool { return h.state() == c.by })
+		bind = slices.IndexFunc(all, func(h constraint) bool { return h.state() == c.by })
 		waits[c.i] = t.wait(all, at, false, bind)
 		if at != law.Never {
 			for i := range all {

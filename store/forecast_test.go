@@ -11,9 +11,9 @@ import (
 // A limit of none with none left says nothing, however often it is said.
 func TestForecastUnderALimitOfNone(t *testing.T) {
 	m := &store.Memory{Now: func() time.Time { return time.Unix(1, 0) }}
-	ask := store.Op{Kind: store.OpTake, Group: "g", Ears: []string{"ear"}}
+	ask := store.Op{Kind: store.OpTake, Group: "g", Audiences: []string{"ear"}}
 	learn := func(left, limit int64) store.Op {
-		return store.Op{Kind: store.OpLearn, Group: "g", Ear: "ear", Learn: &store.Learn{Name: "n", Left: left, Limit: limit, Reset: time.Second, Period: time.Second}}
+		return store.Op{Kind: store.OpLearn, Group: "g", Audience: "ear", Learn: &store.Learn{Name: "n", Left: left, Limit: limit, Reset: time.Second, Period: time.Second}}
 	}
 	results, err := m.Do(context.Background(), []store.Op{
 		learn(0, 0), learn(-5, 0),

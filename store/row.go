@@ -14,13 +14,13 @@ import (
 // A row is what is written down under one name: the state of a budget, or what
 // answers have brought to an ear, or to a budget.
 type row struct {
-	spec    law.Spec
-	state   law.State // nil: none
-	flights []flight  // what is in flight of a strict state
-	aside   []aside   // what is kept for requests to come
-	heard   law.Announcements[string]
-	dirty   bool
-	bad     *RowError // it cannot be read, and stays as it is; the rest is empty
+	spec      law.Spec
+	state     law.State     // nil: none
+	flights   []flight      // what is in flight of a strict state
+	reserved  []reservation // what is kept for requests to come
+	announced law.Announcements[string]
+	dirty     bool
+	bad       *RowError // it cannot be read, and stays as it is; the rest is empty
 }
 
 // A flight is the units of one request.
@@ -30,20 +30,20 @@ type flight struct {
 	cost  int64
 }
 
-// An aside is what one process has set aside.
-type aside struct {
+// A reservation is what one process has reserved.
+type reservation struct {
 	id     uint64
 	at     Instant // when it was
 	starts int64
 	cost   int64 // of each
 }
 
-func (a *aside) until() Instant { return a.at + int64(Hold) }
+func (a *reservation) until() Instant { return a.at + int64(ReserveFor) }
 
-// kept returns how many units are set aside.
-func (r *row) kept() (sum int64) {
-	for i := range r.aside {
-		sum += r.aside[i].starts * r.aside[i].cost
+// unitsReserved returns how many units are reserved.
+func (r *row) unitsReserved() (sum int64) {
+	for i := range r.reserved {
+		sum += r.reserved[i].starts * r.reserved[i].cost
 	}
 	return sum
 }
@@ -51,15 +51,15 @@ func (r *row) kept() (sum int64) {
 // earliest is when cost units fit that nobody has set aside. Where that depends on
 // what is, atLeast.
 func (r *row) earliest(now, t Instant, cost int64) (at Instant, atLeast bool) {
-	kept := r.kept()
+	kept := r.unitsReserved()
 	if kept == 0 || cost > r.state.Max() || r.state.Max()-cost >= kept {
 		return r.state.Earliest(now, t, cost+kept)
 	}
 	// They never fit together, and what is set aside may yet be used.
 	at, _ = r.state.Earliest(now, t, cost)
-	first := r.aside[0].until()
-	for i := range r.aside {
-		first = min(first, r.aside[i].until())
+	first := r.reserved[0].until()
+	for i := range r.reserved {
+		first = min(first, r.reserved[i].until())
 	}
 	return max(at, first), true
 }
@@ -101,9 +101,9 @@ func specOf(l limiter.Limit) law.Spec {
 	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
 }
 
-// nobody is how many units are in flight by what a row says of announced limits:
+// noneInFlight is how many units are in flight by what a row says of announced limits:
 // a dead process must not keep them down.
-var nobody int64
+var noneInFlight int64
 
 // encode appends the row to b.
 func (r *row) encode(b []byte) []byte {
@@ -145,11 +145,11 @@ func (r *row) code(c *law.Codec) {
 		c.ID(&f.id)
 		c.Ints(&f.until, &f.cost)
 	})
-	law.List(c, &r.aside, func(c *law.Codec, a *aside) {
+	law.List(c, &r.reserved, func(c *law.Codec, a *reservation) {
 		c.ID(&a.id)
 		c.Ints(&a.at, &a.starts, &a.cost)
 	})
-	law.List(c, (*[]law.Announced[string])(&r.heard), codeAnnounced)
+	law.List(c, (*[]law.Announced[string])(&r.announced), codeAnnounced)
 }
 
 func codeAnnounced(c *law.Codec, a *law.Announced[string]) {
@@ -160,7 +160,7 @@ func codeAnnounced(c *law.Codec, a *law.Announced[string]) {
 	isLimit := a.Limit != nil
 	if c.Bool(&isLimit); isLimit {
 		if c.Reading() {
-			a.Limit = law.NewCap("", &nobody)
+			a.Limit = law.NewCap("", &noneInFlight)
 		}
 		c.Cap(a.Limit)
 	} else {
@@ -175,7 +175,7 @@ func codeAnnounced(c *law.Codec, a *law.Announced[string]) {
 // sound reports whether r could have been written by encode: units that are in flight
 // or set aside are of a state, and are few enough to be counted.
 func (r *row) sound() bool {
-	if r.state == nil && len(r.flights)+len(r.aside) > 0 {
+	if r.state == nil && len(r.flights)+len(r.reserved) > 0 {
 		return false
 	}
 	for _, f := range r.flights {
@@ -183,7 +183,7 @@ func (r *row) sound() bool {
 			return false
 		}
 	}
-	for _, a := range r.aside {
+	for _, a := range r.reserved {
 		if a.starts < 0 || a.cost < 0 || a.cost > 0 && a.starts > math.MaxInt32/a.cost {
 			return false
 		}
@@ -213,8 +213,8 @@ func (r *row) under(s law.Spec, now Instant) {
 	}
 	r.spec, r.state = s, law.Convert(r.state, s, now, wall)
 	if !s.Reservable() {
-		r.use(now, r.kept())
-		r.aside = nil
+		r.use(now, r.unitsReserved())
+		r.reserved = nil
 	}
 }
 
@@ -236,26 +236,26 @@ func (r *row) clamp(now Instant) (ahead int64) {
 		ahead = r.state.Clamp(now)
 	}
 	for i := range r.flights {
-		if f := &r.flights[i]; f.until-int64(Lease) > now {
-			ahead = max(ahead, f.until-int64(Lease)-now)
-			f.until = now + int64(Lease)
+		if f := &r.flights[i]; f.until-int64(StrictLease) > now {
+			ahead = max(ahead, f.until-int64(StrictLease)-now)
+			f.until = now + int64(StrictLease)
 		}
 	}
-	for i := range r.aside {
-		if a := &r.aside[i]; a.at > now {
+	for i := range r.reserved {
+		if a := &r.reserved[i]; a.at > now {
 			ahead = max(ahead, a.at-now)
 			a.at = now
 		}
 	}
-	for i := range r.heard {
-		ahead = max(ahead, r.heard[i].State().Clamp(now))
+	for i := range r.announced {
+		ahead = max(ahead, r.announced[i].State().Clamp(now))
 	}
 	r.dirty = r.dirty || ahead > 0
 	return ahead
 }
 
-// land ends the flights whose lease is over, and forgets what holds no more.
-func (r *row) land(now Instant) {
+// prune ends the flights and reservations whose time is over, and forgets what makes no difference any more.
+func (r *row) prune(now Instant) {
 	kept := r.flights[:0]
 	for _, f := range r.flights {
 		if f.until > now {
@@ -266,18 +266,18 @@ func (r *row) land(now Instant) {
 		r.dirty = true
 	}
 	r.flights = kept
-	for i := 0; i < len(r.aside); i++ {
-		if a := r.aside[i]; a.until() <= now {
-			r.use(a.at+int64(Use), a.starts*a.cost)
-			r.aside = slices.Delete(r.aside, i, i+1)
+	for i := 0; i < len(r.reserved); i++ {
+		if a := r.reserved[i]; a.until() <= now {
+			r.use(a.at+int64(UseWithin), a.starts*a.cost)
+			r.reserved = slices.Delete(r.reserved, i, i+1)
 			r.dirty = true
 			i--
 		}
 	}
-	if r.state != nil && len(r.flights) == 0 && len(r.aside) == 0 && r.state.Recovered(now) {
+	if r.state != nil && len(r.flights) == 0 && len(r.reserved) == 0 && r.state.Recovered(now) {
 		r.state = nil // as if it had been forgotten, whether or not it has
 	}
-	r.heard = slices.DeleteFunc(r.heard, func(a law.Announced[string]) bool { return a.State().Recovered(now) })
+	r.announced = slices.DeleteFunc(r.announced, func(a law.Announced[string]) bool { return a.State().Recovered(now) })
 }
 
 // flight returns the index of a request's flight, or -1.
@@ -293,21 +293,21 @@ func (r *row) flight(id uint64) int {
 // expires returns from when on the row cannot be told from one never written.
 func (r *row) expires(now Instant) Instant {
 	end := now
-	for i := range r.heard {
-		end = max(end, r.heard[i].State().Expires(now))
+	for i := range r.announced {
+		end = max(end, r.announced[i].State().Expires(now))
 	}
 	if r.state == nil {
 		return end
 	}
 	st := r.state
-	if len(r.flights) > 0 || len(r.aside) > 0 {
+	if len(r.flights) > 0 || len(r.reserved) > 0 {
 		c := r.clone()
 		st = c.state
 		for _, f := range c.flights {
 			st.Done(f.until, f.cost)
 		}
-		for _, a := range c.aside {
-			c.use(a.at+int64(Use), a.starts*a.cost)
+		for _, a := range c.reserved {
+			c.use(a.at+int64(UseWithin), a.starts*a.cost)
 			end = max(end, a.until())
 		}
 	}

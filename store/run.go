@@ -67,7 +67,7 @@ type name struct{ group, name string }
 func (t *tx) row(group, n string) *row {
 	key := name{group, n}
 	if r := t.seen[key]; r != nil {
-		r.land(t.now)
+		r.prune(t.now)
 		return r
 	}
 	r := new(row)
@@ -81,7 +81,7 @@ func (t *tx) row(group, n string) *row {
 		}
 	}
 	t.ahead = max(t.ahead, r.clamp(t.now))
-	r.land(t.now)
+	r.prune(t.now)
 	t.seen[key] = r
 	t.order = append(t.order, key)
 	return r
@@ -105,15 +105,15 @@ func (t *tx) unread(key name, err error) *row {
 // open reads the rows that an operation needs. It returns the first that cannot be
 // read.
 func (t *tx) open(op *Op) error {
-	needs, names := op.Needs, op.Ears
+	needs, names := op.Needs, op.Audiences
 	switch {
 	case op.Kind == OpLearn && op.Only != "":
 		needs, names = nil, []string{op.Only}
 	case op.Kind == OpLearn, op.Kind == OpPause:
-		needs, names = nil, []string{op.Ear}
+		needs, names = nil, []string{op.Audience}
 	case op.Kind == OpSuccess:
 		needs = nil
-	case op.Kind == OpAnswer, op.Kind == OpRenew:
+	case op.Kind == OpDone, op.Kind == OpRenew:
 		names = nil
 	}
 	var bad *RowError
@@ -162,50 +162,50 @@ func (t *tx) write() error {
 	return nil
 }
 
-// A hold is something that has to have room for a request.
-type hold struct {
-	row   *row // nil for what was heard
-	heard *law.Announced[string]
-	where string // the row of what was heard
-	need  int    // -1: it is everybody's who hears the ear
-	cost  int64
+// A constraint is something that has to have room for a request.
+type constraint struct {
+	row       *row // nil for what was heard
+	announced *law.Announced[string]
+	where     string // the row of what was heard
+	need      int    // -1: it is everybody's who hears the ear
+	cost      int64
 }
 
-func (h *hold) state() law.State {
+func (h *constraint) state() law.State {
 	if h.row != nil {
 		return h.row.state
 	}
-	return h.heard.State()
+	return h.announced.State()
 }
 
-func (h *hold) earliest(now, t Instant) (at Instant, atLeast bool) {
+func (h *constraint) earliest(now, t Instant) (at Instant, atLeast bool) {
 	if h.row != nil {
 		return h.row.earliest(now, t, h.cost)
 	}
-	return h.heard.State().Earliest(now, t, h.cost)
+	return h.announced.State().Earliest(now, t, h.cost)
 }
 
-// holds returns all that holds an operation up.
-func (t *tx) holds(op *Op) (all []hold) {
+// constraints returns all that an operation needs room of.
+func (t *tx) constraints(op *Op) (all []constraint) {
 	for i := range op.Needs {
 		n := &op.Needs[i]
 		r := t.budget(op.Group, n)
-		all = append(all, hold{row: r, need: i, cost: n.Cost})
-		for j := range r.heard {
-			all = append(all, hold{heard: &r.heard[j], where: n.Budget, need: i, cost: n.Cost})
+		all = append(all, constraint{row: r, need: i, cost: n.Cost})
+		for j := range r.announced {
+			all = append(all, constraint{announced: &r.announced[j], where: n.Budget, need: i, cost: n.Cost})
 		}
 	}
-	return t.earHolds(op, all)
+	return t.announcedConstraints(op, all)
 }
 
-// earHolds adds what the ears of an operation hold.
-func (t *tx) earHolds(op *Op, all []hold) []hold {
-	for _, ear := range op.Ears {
-		r := t.row(op.Group, ear)
-		for j := range r.heard {
-			h := &r.heard[j]
+// announcedConstraints adds what holds for the audiences of an operation.
+func (t *tx) announcedConstraints(op *Op, all []constraint) []constraint {
+	for _, audience := range op.Audiences {
+		r := t.row(op.Group, audience)
+		for j := range r.announced {
+			h := &r.announced[j]
 			if h.Only == "" || slices.ContainsFunc(op.Needs, func(n Need) bool { return n.Budget == h.Only }) {
-				all = append(all, hold{heard: h, where: ear, need: -1, cost: 1})
+				all = append(all, constraint{announced: h, where: audience, need: -1, cost: 1})
 			}
 		}
 	}
@@ -217,15 +217,15 @@ func (t *tx) touch(op *Op) {
 	for i := range op.Needs {
 		t.row(op.Group, op.Needs[i].Budget).dirty = true
 	}
-	for _, ear := range op.Ears {
-		if r := t.row(op.Group, ear); len(r.heard) > 0 {
+	for _, audience := range op.Audiences {
+		if r := t.row(op.Group, audience); len(r.announced) > 0 {
 			r.dirty = true
 		}
 	}
 }
 
 // earliest returns when all have room together, from t on, and what decides.
-func earliest(all []hold, now, from Instant) (at Instant, atLeast bool, bind int) {
+func earliest(all []constraint, now, from Instant) (at Instant, atLeast bool, bind int) {
 	at, bind = from, -1
 	for again := true; again; {
 		again = false
@@ -244,7 +244,7 @@ func earliest(all []hold, now, from Instant) (at Instant, atLeast bool, bind int
 }
 
 // wait says when an operation could start.
-func (t *tx) wait(all []hold, at Instant, atLeast bool, bind int) Wait {
+func (t *tx) wait(all []constraint, at Instant, atLeast bool, bind int) Wait {
 	w := Wait{At: at, AtLeast: atLeast, Bind: -1}
 	if w.For = Never; at != law.Never {
 		w.For = time.Duration(max(0, at-t.now))
@@ -254,10 +254,10 @@ func (t *tx) wait(all []hold, at Instant, atLeast bool, bind int) Wait {
 	}
 	h := &all[bind]
 	w.Bind = h.need
-	if h.heard != nil {
-		w.Pause, w.Learned = h.heard.Pause != nil, h.heard.Limit != nil
+	if h.announced != nil {
+		w.Pause, w.Learned = h.announced.Pause != nil, h.announced.Limit != nil
 		if w.Learned {
-			w.Name = h.heard.Limit.Name
+			w.Name = h.announced.Limit.Name
 		}
 	}
 	return w
@@ -268,7 +268,7 @@ func (t *tx) do(op *Op) (res Result) {
 	switch op.Kind {
 	case OpTake:
 		t.take(op, &res)
-	case OpAnswer:
+	case OpDone:
 		for i := range op.Needs {
 			r := t.row(op.Group, op.Needs[i].Budget)
 			if j := r.flight(op.ID); j >= 0 {
@@ -281,14 +281,14 @@ func (t *tx) do(op *Op) (res Result) {
 		for i := range op.Needs {
 			r := t.row(op.Group, op.Needs[i].Budget)
 			if j := r.flight(op.ID); j >= 0 {
-				r.flights[j].until = t.now + int64(Lease)
+				r.flights[j].until = t.now + int64(StrictLease)
 				r.dirty = true
 			}
 		}
 	case OpGive:
 		t.give(op)
 	case OpReturn:
-		t.giveAside(op)
+		t.returnReserved(op)
 	case OpSpend:
 		for i := range op.Needs {
 			t.budget(op.Group, &op.Needs[i]).state.Spend(t.now, op.Needs[i].Cost)
@@ -297,15 +297,15 @@ func (t *tx) do(op *Op) (res Result) {
 		res.Remaining = t.remaining(op)
 	case OpRead:
 		res.Remaining = t.remaining(op)
-		res.Heard = t.heard(op)
+		res.Announced = t.announcements(op)
 	case OpForecast:
 		res.Waits = t.forecast(op.Asks)
 	case OpPause:
 		t.pause(op, &res)
 	case OpSuccess:
-		for _, ear := range op.Ears {
-			r := t.row(op.Group, ear)
-			r.dirty = r.heard.Succeeded(op.Taken) || r.dirty
+		for _, audience := range op.Audiences {
+			r := t.row(op.Group, audience)
+			r.dirty = r.announced.Succeeded(op.Taken) || r.dirty
 		}
 	case OpLearn:
 		t.learn(op, &res)
@@ -319,13 +319,13 @@ func (t *tx) do(op *Op) (res Result) {
 const catchUp = int64(10 * time.Millisecond)
 
 func (t *tx) take(op *Op, res *Result) {
-	all := t.holds(op)
+	all := t.constraints(op)
 	at, atLeast, bind := earliest(all, t.now, t.now)
 	if at > t.now {
 		res.Wait = t.wait(all, at, atLeast, bind)
 		res.Remaining = t.remaining(op)
-		if bind >= 0 && all[bind].heard != nil {
-			res.Heard = t.hear(nil, all[bind].where, all[bind].heard)
+		if bind >= 0 && all[bind].announced != nil {
+			res.Announced = t.announcement(nil, all[bind].where, all[bind].announced)
 		}
 		return
 	}
@@ -337,23 +337,23 @@ func (t *tx) take(op *Op, res *Result) {
 	}
 	for i := range all {
 		h := &all[i]
-		if h.heard != nil {
-			res.Heeded = res.Heeded || h.heard.Pause != nil
-			h.heard.State().Take(t.now, h.cost)
+		if h.announced != nil {
+			res.UnderPause = res.UnderPause || h.announced.Pause != nil
+			h.announced.State().Take(t.now, h.cost)
 		} else if law.TakeLate(h.row.state, slot, t.now, h.cost) {
 			res.Strict = true
-			h.row.flights = append(h.row.flights, flight{op.ID, t.now + int64(Lease), h.cost})
+			h.row.flights = append(h.row.flights, flight{op.ID, t.now + int64(StrictLease), h.cost})
 		}
 	}
-	res.Aside = t.setAside(op, all)
+	res.Reserved = t.reserve(op, all)
 	t.touch(op)
 	res.OK, res.Remaining, res.Bind = true, t.remaining(op), -1
 }
 
-// setAside sets aside what an OpTake wants besides, as far as there is room, and
+// reserve reserves what an OpTake wants besides, as far as there is room, and
 // returns how many starts that is.
-func (t *tx) setAside(op *Op, all []hold) int64 {
-	n := op.More
+func (t *tx) reserve(op *Op, all []constraint) int64 {
+	n := op.Reserve
 	if len(op.Needs) == 0 {
 		return 0
 	}
@@ -361,10 +361,10 @@ func (t *tx) setAside(op *Op, all []hold) int64 {
 		h := &all[i]
 		left := h.state().Remaining(t.now)
 		switch {
-		case h.heard != nil && h.heard.Pause != nil, h.row != nil && !h.row.spec.Reservable():
+		case h.announced != nil && h.announced.Pause != nil, h.row != nil && !h.row.spec.Reservable():
 			return 0
 		case h.row != nil:
-			left -= h.row.kept()
+			left -= h.row.unitsReserved()
 		}
 		if h.cost > 0 {
 			n = min(n, max(0, left)/h.cost/2)
@@ -375,36 +375,36 @@ func (t *tx) setAside(op *Op, all []hold) int64 {
 	}
 	for i := range all {
 		if h := &all[i]; h.row != nil {
-			h.row.aside = append(h.row.aside, aside{op.ID, t.now, n, h.cost})
+			h.row.reserved = append(h.row.reserved, reservation{op.ID, t.now, n, h.cost})
 		} else {
-			h.heard.State().Take(t.now, n*h.cost)
+			h.announced.State().Take(t.now, n*h.cost)
 		}
 	}
 	return n
 }
 
-// giveAside takes back what a request has set aside, but for what is used.
-func (t *tx) giveAside(op *Op) {
+// returnReserved takes back what a request has reserved, but for what is used.
+func (t *tx) returnReserved(op *Op) {
 	rest := int64(0)
 	for i := range op.Needs {
 		r := t.row(op.Group, op.Needs[i].Budget)
-		j := slices.IndexFunc(r.aside, func(a aside) bool { return a.id == op.ID })
+		j := slices.IndexFunc(r.reserved, func(a reservation) bool { return a.id == op.ID })
 		if j < 0 {
 			continue // it has ended by itself
 		}
-		a := r.aside[j]
+		a := r.reserved[j]
 		used := min(op.Used, a.starts)
 		rest = a.starts - used
-		r.aside = slices.Delete(r.aside, j, j+1)
+		r.reserved = slices.Delete(r.reserved, j, j+1)
 		r.use(min(op.Due, t.now), used*a.cost)
-		for k := range r.heard {
-			r.heard[k].State().Give(op.Taken, rest*a.cost, false)
+		for k := range r.announced {
+			r.announced[k].State().Give(op.Taken, rest*a.cost, false)
 		}
 	}
 	if rest > 0 {
-		for _, h := range t.earHolds(op, nil) {
-			if h.heard.Limit != nil {
-				h.heard.State().Give(op.Taken, rest, false)
+		for _, h := range t.announcedConstraints(op, nil) {
+			if h.announced.Limit != nil {
+				h.announced.State().Give(op.Taken, rest, false)
 			}
 		}
 	}
@@ -421,12 +421,12 @@ func (t *tx) give(op *Op) {
 		} else if r.state != nil {
 			r.state.Give(n.Taken, n.Cost, false)
 		}
-		for j := range r.heard {
-			r.heard[j].State().Give(n.Taken, n.Cost, false)
+		for j := range r.announced {
+			r.announced[j].State().Give(n.Taken, n.Cost, false)
 		}
 	}
-	for _, h := range t.earHolds(op, nil) {
-		h.heard.State().Give(op.Taken, 1, false)
+	for _, h := range t.announcedConstraints(op, nil) {
+		h.announced.State().Give(op.Taken, 1, false)
 	}
 	t.touch(op)
 }
@@ -438,27 +438,27 @@ func (t *tx) remaining(op *Op) []int64 {
 	for i := range op.Needs {
 		r := t.budget(op.Group, &op.Needs[i])
 		if list[i] = r.state.Remaining(t.now); list[i] != law.Unlimited {
-			list[i] -= r.kept()
+			list[i] -= r.unitsReserved()
 		}
-		for j := range r.heard {
-			list[i] = min(list[i], r.heard[j].State().Remaining(t.now))
+		for j := range r.announced {
+			list[i] = min(list[i], r.announced[j].State().Remaining(t.now))
 		}
 	}
 	return list
 }
 
 func (t *tx) pause(op *Op, res *Result) {
-	r, p := t.row(op.Group, op.Ear), op.Pause
-	h, _ := r.heard.Pause(op.Only)
+	r, p := t.row(op.Group, op.Audience), op.Pause
+	h, _ := r.announced.Pause(op.Only)
 	specs := make([]law.Spec, 0, len(p.Limits))
 	for _, l := range p.Limits {
 		specs = append(specs, specOf(l))
 	}
-	res.Paused = r.heard.Raise(t.now, h, &law.PauseSignal{
+	res.Paused = r.announced.Raise(t.now, h, &law.PauseSignal{
 		For: p.For, Grow: p.Grow, Most: p.Most, Started: p.Started, Limits: specs, Open: p.Found > 0 || len(specs) == 0, Found: p.Found, Source: p.Source,
 	})
 	r.dirty = true
-	res.Heard = t.hear(nil, op.Ear, h)
+	res.Announced = t.announcement(nil, op.Audience, h)
 }
 
 // learn takes in what was announced. What other processes have in flight is not known,
@@ -471,46 +471,46 @@ func (t *tx) learn(op *Op, res *Result) {
 	if said.Empty() {
 		return
 	}
-	where := op.Ear
+	where := op.Audience
 	if op.Only != "" {
 		where = op.Only
 	}
 	r := t.row(op.Group, where)
-	h, _ := r.heard.Limit(t.now, law.LimitKey{Name: l.Name, Window: l.Window}, &nobody, nil)
+	h, _ := r.announced.Limit(t.now, law.LimitKey{Name: l.Name, Window: l.Window}, &noneInFlight, nil)
 	if h == nil {
 		return
 	}
 	h.Source = l.Source
 	h.Limit.HearOfSome(t.now, said, l.InFlight)
 	r.dirty = true
-	res.Heard = t.hear(nil, where, h)
+	res.Announced = t.announcement(nil, where, h)
 }
 
-// hear appends what holds of h, which was found at a row.
-func (t *tx) hear(all []Heard, where string, h *law.Announced[string]) []Heard {
+// announcement appends what holds of h, which was found at a row.
+func (t *tx) announcement(all []Announced, where string, h *law.Announced[string]) []Announced {
 	s, holds := h.Standing(t.now)
 	if !holds {
 		return all
 	}
-	e := Heard{Ear: where, Only: h.Only, Source: h.Source, Window: h.Window, Pause: s.Pause, Left: s.Left, Limit: s.Limit, Reset: s.Reset, Age: s.Age}
+	e := Announced{Audience: where, Only: h.Only, Source: h.Source, Window: h.Window, Pause: s.Pause, Left: s.Left, Limit: s.Limit, Reset: s.Reset, Age: s.Age}
 	if h.Limit != nil {
 		e.Name = h.Limit.Name
 	}
 	return append(all, e)
 }
 
-// heard tells what holds of what was heard.
-func (t *tx) heard(op *Op) (all []Heard) {
+// announcements returns what holds of what was heard.
+func (t *tx) announcements(op *Op) (all []Announced) {
 	add := func(where string, list law.Announcements[string]) {
 		for i := range list {
-			all = t.hear(all, where, &list[i])
+			all = t.announcement(all, where, &list[i])
 		}
 	}
 	for i := range op.Needs {
-		add(op.Needs[i].Budget, t.row(op.Group, op.Needs[i].Budget).heard)
+		add(op.Needs[i].Budget, t.row(op.Group, op.Needs[i].Budget).announced)
 	}
-	for _, ear := range op.Ears {
-		add(ear, t.row(op.Group, ear).heard)
+	for _, audience := range op.Audiences {
+		add(audience, t.row(op.Group, audience).announced)
 	}
 	return all
 }

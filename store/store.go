@@ -57,18 +57,18 @@ type Store interface {
 // them with a clock of its own.
 type Instant = int64
 
-// Lease is for how long the units of a strict limit are in flight without
+// StrictLease is for how long the units of a strict limit are in flight without
 // anybody saying so again by OpRenew. Then their process counts as gone, and they
 // come back one period later, as if their answer had come at the lease's end.
-const Lease = 30 * time.Second
+const StrictLease = 30 * time.Second
 
-// Hold is for how long units that OpTake has set aside, see Op.More, are kept at
-// most, Use for how long their process may start requests with them. One that goes
-// without a word may have used all, up to Use: so at the end of Hold they count as
+// ReserveFor is for how long units that OpTake has set aside, see Op.More, are kept at
+// most, UseWithin for how long their process may start requests with them. One that goes
+// without a word may have used all, up to UseWithin: so at the end of ReserveFor they count as
 // used then.
 const (
-	Hold = 5 * time.Second
-	Use  = time.Second
+	ReserveFor = 5 * time.Second
+	UseWithin  = time.Second
 )
 
 // An OpKind says what an operation does.
@@ -78,9 +78,9 @@ const (
 	// OpTake takes what Needs say if all of it, and everything that Ears hold,
 	// has room now; else nothing, and the result says when it could.
 	OpTake OpKind = iota + 1
-	// OpAnswer says that the request ID has its answer, or has ended without one:
+	// OpDone says that the request ID has its answer, or has ended without one:
 	// its units under strict limits come back one period from now.
-	OpAnswer
+	OpDone
 	// OpRenew says that the request ID is still in flight, for a Lease more.
 	OpRenew
 	// OpGive gives back what a request has taken at Need.Taken.
@@ -119,8 +119,8 @@ type Op struct {
 	ID uint64
 	// Needs are the budgets, narrow before wide.
 	Needs []Need
-	// Ears are whose pauses and announced limits hold for the request.
-	Ears []string
+	// Audiences are whose pauses and announced limits hold for the request.
+	Audiences []string
 	// Line: once an OpTake of a line has been refused, later ones of the batch
 	// with the same Line, not zero, are skipped. A line is first in, first out.
 	Line uint64
@@ -128,18 +128,18 @@ type Op struct {
 	// Bucket or Spaced takes its units as of it where it has passed by no more than
 	// 10 ms, so that late timers do not add up.
 	Due Instant
-	// More is how many further starts like it an OpTake that takes sets aside for its
+	// Reserve is how many further starts like it an OpTake that takes sets aside for its
 	// process: what they need is kept from everybody else, but counts only once it is
 	// used. They are fewer where there is less: never more than half of what is left,
 	// none under a strict limit or Spaced, and none in a pause or the restart after it.
-	More int64
+	Reserve int64
 	// Used is how many of these OpReturn reports.
 	Used int64
 	// Asks are the OpTakes that OpForecast is about.
 	Asks []Op
 
-	// Ear and Only say whom OpPause and OpLearn are about.
-	Ear, Only string
+	// Audience and Only say whom OpPause and OpLearn are about.
+	Audience, Only string
 	// Pause is what OpPause does.
 	Pause *Pause
 	// Learn is what OpLearn takes in.
@@ -260,11 +260,11 @@ type Result struct {
 	Skipped bool
 	// Strict says that units that were taken wait for OpAnswer.
 	Strict bool
-	// Heeded says that a pause held once, so that the request's success counts; see
+	// UnderPause says that a pause held once, so that the request's success counts; see
 	// OpSuccess.
-	Heeded bool
-	// Aside is how many further starts an OpTake has set aside; see Op.More.
-	Aside int64
+	UnderPause bool
+	// Reserved is how many further starts an OpTake has set aside; see Op.More.
+	Reserved int64
 	// At is when it took place.
 	At Instant
 	// Wait says when an OpTake that has not taken could.
@@ -277,10 +277,10 @@ type Result struct {
 	// Paused is for how long nobody concerned starts, by an OpPause that made it
 	// longer; else zero.
 	Paused time.Duration
-	// Heard is what OpRead has found in Ears and about Needs; of an OpTake that has not
+	// Announced is what OpRead has found in Ears and about Needs; of an OpTake that has not
 	// taken the pause or limit that decides, if one does; of OpPause and OpLearn what
 	// they have come to.
-	Heard []Heard
+	Announced []Announced
 	// Err, not nil, is a *RowError: the operation needs a row that cannot be read and
 	// stays as it is. It has done nothing, and only At counts besides.
 	Err error
@@ -293,11 +293,11 @@ type Result struct {
 	Back time.Duration
 }
 
-// A Heard is a pause that holds, or an announced limit.
-type Heard struct {
-	// Ear is where it was found, or the budget that it is about; Only is the
+// A Announced is a pause that holds, or an announced limit.
+type Announced struct {
+	// Audience is where it was found, or the budget that it is about; Only is the
 	// budget that a pause is restricted to.
-	Ear, Only string
+	Audience, Only string
 	// Source is the dialect that said it.
 	Source string
 	// Pause is the time until its end; zero for a limit.

@@ -81,7 +81,7 @@ func (l *Line) do(ctx context.Context, o *operation) (store.Result, error) {
 // their units return by themselves. It may be called with mu held or without.
 func (l *Line) finish(o *operation, res store.Result, err error) {
 	o.res, o.err = res, err
-	if errors.Is(err, ErrDown) && o.op.Kind == store.OpAnswer {
+	if errors.Is(err, ErrDown) && o.op.Kind == store.OpDone {
 		l.client.keep(o.op)
 	}
 	if o.done != nil {
@@ -262,7 +262,7 @@ func (l *Line) collectTakesLocked(b *batch) {
 		b.ops = append(b.ops, l.takeOp(w.ask, w.id, w.class.number, w.due))
 	}
 	for _, last := range reserves { // the last of a class: so the takes before it find all the room
-		b.ops[last].More = int64(p.Batch) - 1
+		b.ops[last].Reserve = int64(p.Batch) - 1
 	}
 	l.overdue = slices.DeleteFunc(l.overdue, func(w *waiter) bool {
 		if !asks[w.class] && w.inLine() {
@@ -276,7 +276,7 @@ func (l *Line) collectTakesLocked(b *batch) {
 // takeOp returns the operation that takes what a request needs under the plan in force. It
 // leaves out needs whose limit is gone: so needs and op.Needs may differ in length.
 func (l *Line) takeOp(a *Ask, id, class uint64, due store.Instant) store.Op {
-	op := store.Op{Kind: store.OpTake, Group: l.Group(), ID: id, Ears: a.Audiences, Line: class, Due: due}
+	op := store.Op{Kind: store.OpTake, Group: l.Group(), ID: id, Audiences: a.Audiences, Line: class, Due: due}
 	p := l.plan()
 	for _, n := range a.Needs {
 		if limit, ok := p.limit(n.Budget); ok {

@@ -63,7 +63,7 @@ func (c *Client) available() error {
 // the group that failed, so that a store of several nodes asks the node that was down.
 func (c *Client) probe() {
 	c.mu.Lock()
-	ops := append([]store.Op{{Kind: store.OpRead, Group: c.group, Ears: []string{"probe"}}}, c.unsent...)
+	ops := append([]store.Op{{Kind: store.OpRead, Group: c.group, Audiences: []string{"probe"}}}, c.unsent...)
 	c.unsent = nil
 	c.mu.Unlock()
 	_, err := c.roundTrip(ops)
@@ -162,7 +162,7 @@ func (c *Client) giveBack(ops []store.Op, results []store.Result) {
 
 // giveOp returns the operation that gives back what take has taken at an instant.
 func giveOp(take *store.Op, at store.Instant) store.Op {
-	op := store.Op{Kind: store.OpGive, Group: take.Group, ID: take.ID, Ears: take.Ears, Taken: at}
+	op := store.Op{Kind: store.OpGive, Group: take.Group, ID: take.ID, Audiences: take.Audiences, Taken: at}
 	for _, n := range take.Needs {
 		n.Taken = at
 		op.Needs = append(op.Needs, n)

@@ -33,7 +33,7 @@ type Grant struct {
 // for requests in flight. The same units are given back for a w that has left.
 func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.Time) {
 	w.class.due = time.Time{}
-	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.Heeded, strict: res.Strict, take: *op, left: res.Remaining, ask: w.ask, w: w}
+	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.UnderPause, strict: res.Strict, take: *op, left: res.Remaining, ask: w.ask, w: w}
 	if w.left {
 		l.removeLocked(w)
 		l.giveBackLocked(g)
@@ -51,7 +51,7 @@ func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.
 	l.detachLocked(w)
 	l.addFlightLocked(g)
 	if g.strict {
-		g.renew = time.AfterFunc(store.Lease/3, func() { l.renew(g) })
+		g.renew = time.AfterFunc(store.StrictLease/3, func() { l.renew(g) })
 	}
 	w.grant = g
 	l.wakeLocked(w)
@@ -139,7 +139,7 @@ func (l *Line) Responded(ctx context.Context, g *Grant) store.Instant {
 	l.mu.Lock()
 	g.endRenewalLocked()
 	l.mu.Unlock()
-	op := store.Op{Kind: store.OpAnswer, Group: g.take.Group, ID: g.take.ID, Needs: g.take.Needs}
+	op := store.Op{Kind: store.OpDone, Group: g.take.Group, ID: g.take.ID, Needs: g.take.Needs}
 	res, err := l.Do(ctx, op, false, false)
 	if err != nil {
 		return g.At
@@ -156,7 +156,7 @@ func (l *Line) renew(g *Grant) {
 		return
 	}
 	l.queueLocked(&operation{op: store.Op{Kind: store.OpRenew, Group: g.take.Group, ID: g.take.ID, Needs: g.take.Needs}})
-	g.renew.Reset(store.Lease / 3)
+	g.renew.Reset(store.StrictLease / 3)
 }
 
 func (g *Grant) endRenewalLocked() {
@@ -185,7 +185,7 @@ func (l *Line) InFlight(name string, own *Grant) (sum int64) {
 				sum += starts * n.Cost
 			}
 		}
-		if slices.Contains(op.Ears, name) {
+		if slices.Contains(op.Audiences, name) {
 			sum += starts
 		}
 	}

@@ -20,10 +20,10 @@ const mostAnnounced = 64
 type Known struct {
 	Name          string
 	IsAudience    bool
-	Reported      bool          // Remaining is known
-	Remaining     int64         // of the budget
-	Age           time.Duration // of Remaining
-	Announcements []store.Heard // the pauses that hold and the limits that were announced, as they are by now
+	Reported      bool              // Remaining is known
+	Remaining     int64             // of the budget
+	Age           time.Duration     // of Remaining
+	Announcements []store.Announced // the pauses that hold and the limits that were announced, as they are by now
 }
 
 // A known is a Known but for its Age and Announcements, which change with time.
@@ -35,7 +35,7 @@ type known struct {
 
 // An announced is a pause or an announced limit, as the store had it at an instant.
 type announced struct {
-	store.Heard
+	store.Announced
 	at time.Time
 }
 
@@ -70,8 +70,8 @@ func (l *Line) Known(yield func(Known) bool) {
 
 // as returns a as it is at now, if it still matters: a pause until its end, a limit until
 // its window is over by more than a minute or a window, with all of its units back then.
-func (a *announced) as(now time.Time) (store.Heard, bool) {
-	h, age := a.Heard, now.Sub(a.at)
+func (a *announced) as(now time.Time) (store.Announced, bool) {
+	h, age := a.Announced, now.Sub(a.at)
 	if h.Pause > 0 {
 		h.Pause -= age
 		return h, h.Pause > 0
@@ -97,7 +97,7 @@ func (l *Line) noteResultLocked(op *store.Op, res *store.Result, now time.Time) 
 		for i, n := range op.Needs {
 			if k := l.known[n.Budget]; k != nil {
 				k.Remaining, k.Reported, k.reportedAt = res.Remaining[i], true, now
-				k.addLocked(res.Aside * n.Cost) // what is reserved is this process's
+				k.addLocked(res.Reserved * n.Cost) // what is reserved is this process's
 			}
 		}
 	}
@@ -112,8 +112,8 @@ func (l *Line) noteResultLocked(op *store.Op, res *store.Result, now time.Time) 
 		}
 		l.lowerAnnouncedLocked(op, -1)
 	}
-	for _, h := range res.Heard {
-		if k := l.known[h.Ear]; k != nil {
+	for _, h := range res.Announced {
+		if k := l.known[h.Audience]; k != nil {
 			k.announceLocked(announced{h, now})
 		}
 	}
@@ -141,7 +141,7 @@ func (l *Line) lowerAnnouncedLocked(op *store.Op, n int64) {
 	for _, need := range op.Needs {
 		lower(need.Budget, need.Cost)
 	}
-	for _, audience := range op.Ears {
+	for _, audience := range op.Audiences {
 		lower(audience, 1)
 	}
 }

@@ -75,7 +75,7 @@ func (c *Client) noteRows(ops []store.Op, results []store.Result) {
 			for _, n := range ops[i].Needs {
 				delete(c.bad, rowName{ops[i].Group, n.Budget})
 			}
-			for _, audience := range ops[i].Ears {
+			for _, audience := range ops[i].Audiences {
 				delete(c.bad, rowName{ops[i].Group, audience})
 			}
 		}

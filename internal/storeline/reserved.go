@@ -12,9 +12,9 @@ import (
 // one round trip for Plan.Batch starts.
 //
 // The promise of the limit holds all the same, because the store counts reserved starts as
-// if each could happen at any instant within store.Use of when it reserved them. This process
+// if each could happen at any instant within store.UseWithin of when it reserved them. This process
 // must therefore use none of them later. It cannot read the store's clock. It counts from
-// when it sent the round trip, which is before the store reserved anything: its store.Use is
+// when it sent the round trip, which is before the store reserved anything: its store.UseWithin is
 // over first. What is left is given back then, and earlier in a pause, with a new plan, or
 // when a later take reserves more.
 type reserved struct {
@@ -31,10 +31,10 @@ type reserved struct {
 
 // keepReservedLocked keeps what a take has reserved. What is left of an older one is given back.
 func (l *Line) keepReservedLocked(class string, op *store.Op, res *store.Result, sent time.Time) {
-	if res.Aside == 0 {
+	if res.Reserved == 0 {
 		return
 	}
-	p := &reserved{class: class, op: *op, at: res.At, sent: sent, left: res.Aside, last: res.At, remaining: res.Remaining}
+	p := &reserved{class: class, op: *op, at: res.At, sent: sent, left: res.Reserved, last: res.At, remaining: res.Remaining}
 	if old := l.reserved[class]; old != nil {
 		l.returnLocked(old)
 	}
@@ -42,7 +42,7 @@ func (l *Line) keepReservedLocked(class string, op *store.Op, res *store.Result,
 		l.reserved = map[string]*reserved{}
 	}
 	l.reserved[class] = p
-	time.AfterFunc(sent.Add(store.Use).Sub(awake.Now()), func() {
+	time.AfterFunc(sent.Add(store.UseWithin).Sub(awake.Now()), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.returnLocked(p)
@@ -62,7 +62,7 @@ func (l *Line) returnLocked(p *reserved) {
 		delete(l.reserved, p.class)
 	}
 	op := p.op
-	op.Kind, op.Used, op.Due, op.Taken, op.More = store.OpReturn, p.used, p.last, p.at, 0
+	op.Kind, op.Used, op.Due, op.Taken, op.Reserve = store.OpReturn, p.used, p.last, p.at, 0
 	l.queued = append(l.queued, &operation{op: op, sooner: p.left > 0})
 }
 
@@ -76,7 +76,7 @@ func (l *Line) returnAllLocked() {
 // fits reports whether a request of its class can start with p now: at the same cost, and
 // before the store takes it back.
 func (p *reserved) fits(a *Ask, now time.Time) bool {
-	if a.Exact || p.left == 0 || now.Sub(p.sent) >= store.Use {
+	if a.Exact || p.left == 0 || now.Sub(p.sent) >= store.UseWithin {
 		return false
 	}
 	for i, n := range a.Needs {

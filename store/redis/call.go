@@ -43,7 +43,7 @@ func (c *call) args(clock string) []string {
 func (c *call) report(results []store.Result) {
 	for _, e := range c.anew {
 		i := slices.IndexFunc(c.ops, func(op store.Op) bool {
-			return slices.Contains(shown(&op), e.Name) || op.Ear == e.Name || op.Only == e.Name
+			return slices.Contains(shown(&op), e.Name) || op.Audience == e.Name || op.Only == e.Name
 		})
 		results[max(0, i)].Anew = append(results[max(0, i)].Anew, e)
 	}
@@ -162,10 +162,10 @@ func (e *encoder) rowsOf(needs []store.Need) {
 	}
 }
 
-func (e *encoder) ears(list []string) {
+func (e *encoder) audiences(list []string) {
 	e.size(len(list))
-	for _, ear := range list {
-		e.row(ear)
+	for _, audience := range list {
+		e.row(audience)
 	}
 }
 
@@ -193,17 +193,17 @@ func (e *encoder) op(op *store.Op) {
 		} else {
 			e.int(always)
 		}
-		e.int(op.More)
+		e.int(op.Reserve)
 		e.needs(op.Needs)
-		e.ears(op.Ears)
+		e.audiences(op.Audiences)
 	case store.OpReturn:
 		e.int(int64(op.ID))
 		e.int(op.Used)
 		e.int(op.Due)
 		e.int(op.Taken)
 		e.needs(op.Needs)
-		e.ears(op.Ears)
-	case store.OpAnswer, store.OpRenew:
+		e.audiences(op.Audiences)
+	case store.OpDone, store.OpRenew:
 		e.int(int64(op.ID))
 		e.rowsOf(op.Needs)
 	case store.OpGive:
@@ -220,18 +220,18 @@ func (e *encoder) op(op *store.Op) {
 			}
 			e.int(end)
 		}
-		e.ears(op.Ears)
+		e.audiences(op.Audiences)
 	case store.OpSpend:
 		e.needs(op.Needs)
-		e.ears(op.Ears)
+		e.audiences(op.Audiences)
 	case store.OpRead:
 		e.needs(op.Needs)
-		e.ears(shown(op))
+		e.audiences(shown(op))
 	case store.OpForecast:
-		e.ears(shown(op))
+		e.audiences(shown(op))
 	case store.OpPause:
 		p := op.Pause
-		e.row(op.Ear)
+		e.row(op.Audience)
 		e.text(op.Only)
 		e.span(p.For)
 		e.bool(p.Grow)
@@ -246,9 +246,9 @@ func (e *encoder) op(op *store.Op) {
 		e.text(p.Source)
 	case store.OpSuccess:
 		e.int(op.Taken)
-		e.ears(op.Ears)
+		e.audiences(op.Audiences)
 	case store.OpLearn:
-		l, where := op.Learn, op.Ear
+		l, where := op.Learn, op.Audience
 		if op.Only != "" {
 			where = op.Only
 		}
@@ -272,7 +272,7 @@ func shown(op *store.Op) (names []string) {
 		for i := range op.Needs {
 			names = append(names, op.Needs[i].Budget)
 		}
-		names = append(names, op.Ears...)
+		names = append(names, op.Audiences...)
 	}
 	add(op)
 	for i := range op.Asks {
@@ -375,9 +375,9 @@ func (c *call) decode(now store.Instant, b, failed []byte) ([]store.Result, erro
 		case store.OpSpend:
 			res.Remaining = r.remaining()
 		case store.OpPause:
-			res.Paused, res.Heard = time.Duration(r.int()), c.heard(r, now)
+			res.Paused, res.Announced = time.Duration(r.int()), c.announced(r, now)
 		case store.OpLearn:
-			res.Heard = c.heard(r, now)
+			res.Announced = c.announced(r, now)
 		case store.OpRead, store.OpForecast:
 			rows := c.rows()
 			for _, n := range shown(op) {
@@ -404,7 +404,7 @@ const (
 	bitOK = 1 << iota
 	bitSkipped
 	bitStrict
-	bitHeeded
+	bitUnderPause
 	bitAtLeast
 	bitPause
 	bitLearned
@@ -415,8 +415,8 @@ func (c *call) take(r *reader, res *store.Result, now store.Instant) {
 	is := func(bit byte) bool { return bits&bit != 0 }
 	switch {
 	case is(bitOK):
-		res.OK, res.Strict, res.Heeded, res.Bind = true, is(bitStrict), is(bitHeeded), -1
-		res.Remaining, res.Aside = r.remaining(), r.int()
+		res.OK, res.Strict, res.UnderPause, res.Bind = true, is(bitStrict), is(bitUnderPause), -1
+		res.Remaining, res.Reserved = r.remaining(), r.int()
 	case is(bitSkipped):
 		res.Skipped, res.At = true, 0
 	default:
@@ -427,13 +427,13 @@ func (c *call) take(r *reader, res *store.Result, now store.Instant) {
 			w.For = time.Duration(max(0, w.At-now))
 		}
 		if res.Remaining = r.remaining(); w.Pause || w.Learned {
-			res.Heard = c.heard(r, now)
+			res.Announced = c.announced(r, now)
 		}
 	}
 }
 
 // heard reads what holds of a pause or a limit; nil where it is over, or there is none.
-func (c *call) heard(r *reader, now store.Instant) []store.Heard {
+func (c *call) announced(r *reader, now store.Instant) []store.Announced {
 	row := r.size()
 	if row == 0 {
 		return nil
@@ -441,19 +441,19 @@ func (c *call) heard(r *reader, now store.Instant) []store.Heard {
 	if r.bad = r.bad || row > len(c.names); r.bad {
 		return nil
 	}
-	h := store.Heard{Ear: c.names[row-1], Only: string(r.text()), Source: string(r.text())}
+	h := store.Announced{Audience: c.names[row-1], Only: string(r.text()), Source: string(r.text())}
 	if isLimit := r.byte() != 0; !isLimit {
 		end := r.int()
 		if end <= now {
 			return nil
 		}
 		h.Pause = time.Duration(end - now)
-		return []store.Heard{h}
+		return []store.Announced{h}
 	}
 	h.Name, h.Window = string(r.text()), time.Duration(r.int())
 	h.Left, h.Limit, h.Reset, h.Age = r.int(), r.int(), time.Duration(r.int()-now), time.Duration(now-r.int())
 	if blind := r.byte() != 0; blind {
 		h.Reset, h.Limit = -1, -1
 	}
-	return []store.Heard{h}
+	return []store.Announced{h}
 }

@@ -85,7 +85,7 @@ func TestKilledWhileHolding(t *testing.T) {
 		}
 		defer clean()
 		from, _ := holder(t, j, s, strictHeld)
-		back := store.Lease + time.Second
+		back := store.StrictLease + time.Second
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		var all sync.WaitGroup
@@ -150,7 +150,7 @@ func TestKilledWhileHolding(t *testing.T) {
 		if most := leasedLimit - leasedSize; taken > most || taken < most-away {
 			t.Errorf("%d have started beside a lease of %d, of %d", taken, leasedSize, leasedLimit)
 		}
-		back := store.Use + leasedPer
+		back := store.UseWithin + leasedPer
 		latest := to.Add(back)
 		if own := last.Add(leasedPer); own.After(latest) {
 			latest = own

@@ -30,7 +30,7 @@ func TestMemoryOfABudget(t *testing.T) {
 		{limiter.Limit{N: 100, Per: time.Hour, Strict: true}, 100, 2624},
 	} {
 		op := take(tc.limit)
-		op.Ears, op.Needs[0].Budget = nil, strconv.Itoa(i)
+		op.Audiences, op.Needs[0].Budget = nil, strconv.Itoa(i)
 		for n := range tc.starts {
 			op.ID = uint64(n + 1)
 			do(t, s, op)

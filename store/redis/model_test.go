@@ -49,7 +49,7 @@ func (m *model) needs() (list []store.Need) {
 	return list
 }
 
-func (m *model) ears() []string { return []string{"ear/" + strconv.Itoa(m.IntN(2)), "ear"} }
+func (m *model) audiences() []string { return []string{"ear/" + strconv.Itoa(m.IntN(2)), "ear"} }
 
 // before is an instant a little before now, when a request started.
 func (m *model) before() store.Instant { return m.now.UnixNano() - m.Int64N(int64(2*time.Second)) }
@@ -57,7 +57,7 @@ func (m *model) before() store.Instant { return m.now.UnixNano() - m.Int64N(int6
 func (m *model) some(d time.Duration) time.Duration { return time.Duration(m.Int64N(int64(d) + 1)) }
 
 func (m *model) op() store.Op {
-	op := store.Op{Group: "g" + strconv.Itoa(m.IntN(m.groups)), ID: m.Uint64() | 1, Ears: m.ears(), Needs: m.needs()}
+	op := store.Op{Group: "g" + strconv.Itoa(m.IntN(m.groups)), ID: m.Uint64() | 1, Audiences: m.audiences(), Needs: m.needs()}
 	// a request of before, or this one where there was none
 	earlier := func() (store.Op, store.Instant) {
 		if len(m.taken) == 0 {
@@ -77,7 +77,7 @@ func (m *model) op() store.Op {
 		}
 	case k < 13:
 		op, _ = earlier()
-		op.Kind = store.OpAnswer
+		op.Kind = store.OpDone
 	case k < 14:
 		op, _ = earlier()
 		op.Kind = store.OpRenew
@@ -97,7 +97,7 @@ func (m *model) op() store.Op {
 			op.Needs[j].Cost = m.Int64N(4*m.cost) - 2*m.cost
 		}
 	case k < 18:
-		op.Kind, op.Ear = store.OpPause, op.Ears[m.IntN(2)]
+		op.Kind, op.Audience = store.OpPause, op.Audiences[m.IntN(2)]
 		if m.IntN(3) == 0 {
 			op.Only = strconv.Itoa(m.IntN(len(m.in)))
 		}
@@ -105,7 +105,7 @@ func (m *model) op() store.Op {
 			For: m.some(2 * time.Second), Grow: m.IntN(2) == 0, Most: time.Minute, Started: m.before(), Limits: m.in[:m.IntN(len(m.in))], Found: m.Int64N(30), Source: "test",
 		}
 	case k < 19:
-		op.Kind, op.Ear = store.OpLearn, "ear"
+		op.Kind, op.Audience = store.OpLearn, "ear"
 		if m.IntN(2) == 0 {
 			op.Only = strconv.Itoa(m.IntN(len(m.in)))
 		}
@@ -118,7 +118,7 @@ func (m *model) op() store.Op {
 	case k < 21:
 		op.Kind = store.OpForecast
 		for range m.IntN(5) {
-			op.Asks = append(op.Asks, store.Op{Kind: store.OpTake, Group: op.Group, ID: 1, Ears: m.ears(), Needs: m.needs(), Line: uint64(m.IntN(3))})
+			op.Asks = append(op.Asks, store.Op{Kind: store.OpTake, Group: op.Group, ID: 1, Audiences: m.audiences(), Needs: m.needs(), Line: uint64(m.IntN(3))})
 		}
 	default:
 		op.Kind = store.OpRead

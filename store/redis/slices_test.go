@@ -57,7 +57,7 @@ func TestManyStartsInSlices(t *testing.T) {
 	var taken []store.Instant
 	for step := range steps {
 		op := take(limit)
-		op.Ears = nil
+		op.Audiences = nil
 		switch n := r.IntN(4); {
 		case n == 0 && len(taken) > 0:
 			op.Kind, op.Needs[0].Taken = store.OpGive, taken[r.IntN(len(taken))]

@@ -93,7 +93,7 @@ func (p *proxy) pass(to, from net.Conn, heard func()) {
 }
 
 func take(limits ...limiter.Limit) store.Op {
-	op := store.Op{Kind: store.OpTake, Group: "g", ID: 1, Ears: []string{"ear"}}
+	op := store.Op{Kind: store.OpTake, Group: "g", ID: 1, Audiences: []string{"ear"}}
 	for i, l := range limits {
 		op.Needs = append(op.Needs, store.Need{Budget: strconv.Itoa(i), Limit: l, Cost: 1})
 	}
@@ -127,11 +127,11 @@ func TestOneRoundTripForADecision(t *testing.T) {
 	}
 	other := take(all...)
 	other.Group = "h"
-	pause := store.Op{Kind: store.OpPause, Group: "g", Ear: "ear", Pause: &store.Pause{For: time.Hour, Started: time.Now().UnixNano()}}
+	pause := store.Op{Kind: store.OpPause, Group: "g", Audience: "ear", Pause: &store.Pause{For: time.Hour, Started: time.Now().UnixNano()}}
 	for name, ops := range map[string][]store.Op{
 		"granted":  {take(all[0])},
 		"six":      {take(all...)},
-		"many":     {take(all...), take(all[0]), {Kind: store.OpRead, Group: "g", Needs: take(all...).Needs}, {Kind: store.OpAnswer, Group: "g", ID: 1, Needs: take(all...).Needs}},
+		"many":     {take(all...), take(all[0]), {Kind: store.OpRead, Group: "g", Needs: take(all...).Needs}, {Kind: store.OpDone, Group: "g", ID: 1, Needs: take(all...).Needs}},
 		"groups":   {take(all...), other},
 		"pause":    {pause},
 		"forecast": {{Kind: store.OpForecast, Group: "g", Asks: []store.Op{take(all...), take(all...)}}},

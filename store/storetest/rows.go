@@ -60,15 +60,15 @@ func flightless() []byte {
 func rowOps() (ops []store.Op) {
 	limit := limiter.PerMinute(100)
 	bad := []store.Need{need("good", limit, 1), need("bad", limit, 1)}
-	for _, kind := range []store.OpKind{store.OpTake, store.OpSpend, store.OpRead, store.OpAnswer, store.OpRenew, store.OpGive, store.OpReturn} {
+	for _, kind := range []store.OpKind{store.OpTake, store.OpSpend, store.OpRead, store.OpDone, store.OpRenew, store.OpGive, store.OpReturn} {
 		ops = append(ops, store.Op{Kind: kind, Group: "g", ID: 7, Needs: bad, Line: 1})
 	}
 	ops = append(ops,
-		store.Op{Kind: store.OpTake, Group: "g", ID: 8, Needs: bad[:1], Ears: []string{"bad", "ear"}},
-		store.Op{Kind: store.OpSuccess, Group: "g", Ears: []string{"ear", "bad"}},
-		store.Op{Kind: store.OpPause, Group: "g", Ear: "bad", Pause: &store.Pause{For: time.Second}},
-		store.Op{Kind: store.OpLearn, Group: "g", Ear: "bad", Learn: &store.Learn{Left: 1, Limit: 5, Reset: time.Second}},
-		store.Op{Kind: store.OpLearn, Group: "g", Ear: "ear", Only: "bad", Learn: &store.Learn{Left: 1, Limit: 5, Reset: time.Second}},
+		store.Op{Kind: store.OpTake, Group: "g", ID: 8, Needs: bad[:1], Audiences: []string{"bad", "ear"}},
+		store.Op{Kind: store.OpSuccess, Group: "g", Audiences: []string{"ear", "bad"}},
+		store.Op{Kind: store.OpPause, Group: "g", Audience: "bad", Pause: &store.Pause{For: time.Second}},
+		store.Op{Kind: store.OpLearn, Group: "g", Audience: "bad", Learn: &store.Learn{Left: 1, Limit: 5, Reset: time.Second}},
+		store.Op{Kind: store.OpLearn, Group: "g", Audience: "ear", Only: "bad", Learn: &store.Learn{Left: 1, Limit: 5, Reset: time.Second}},
 	)
 	return ops
 }
@@ -156,10 +156,10 @@ func checkAnyBytes(b *rowBench) {
 	good := takeOf(need("good", limiter.PerSecond(1000), 1))
 	for i := range 600 {
 		bad := takeOf(need("bad", limits[i%len(limits)], 1))
-		bad.More, bad.Ears = 3, []string{"ear"}
+		bad.Reserve, bad.Audiences = 3, []string{"ear"}
 		b.put("g", "bad", nil)
 		b.do(bad, store.Op{Kind: store.OpLearn, Group: "g", Only: "bad", Learn: &store.Learn{Name: "n", Left: 9, Limit: 9, Reset: time.Minute, Started: b.now().UnixNano()}},
-			store.Op{Kind: store.OpPause, Group: "g", Ear: "bad", Pause: &store.Pause{For: time.Millisecond}})
+			store.Op{Kind: store.OpPause, Group: "g", Audience: "bad", Pause: &store.Pause{For: time.Millisecond}})
 		row := slices.Clone(b.get("g", "bad"))
 		for range 1 + r.IntN(3) {
 			row[r.IntN(len(row))] = byte(r.IntN(256))

@@ -135,19 +135,19 @@ func checkLaws(b *bench) {
 			ears := []string{"ear/" + strconv.Itoa(r.IntN(2)), "ear"}
 			var ops []store.Op
 			for range 1 + r.IntN(3) {
-				op := store.Op{Group: group, ID: r.Uint64() | 1, Ears: ears, Needs: needs()}
+				op := store.Op{Group: group, ID: r.Uint64() | 1, Audiences: ears, Needs: needs()}
 				switch k := r.IntN(20); {
 				case k < 8:
-					op.Kind, op.Line, op.More = store.OpTake, uint64(r.IntN(3)), max(0, r.Int64N(12)-6)
+					op.Kind, op.Line, op.Reserve = store.OpTake, uint64(r.IntN(3)), max(0, r.Int64N(12)-6)
 				case k < 9 && len(taken) > 0:
 					i := r.IntN(len(taken))
 					op = taken[i]
 					op.Kind, op.Taken, op.Used = store.OpReturn, at[i], r.Int64N(4)
-					op.Due = at[i] + r.Int64N(int64(store.Use))
+					op.Due = at[i] + r.Int64N(int64(store.UseWithin))
 				case k < 11 && len(taken) > 0:
 					i := r.IntN(len(taken))
 					op = taken[i]
-					op.Kind = store.OpAnswer
+					op.Kind = store.OpDone
 				case k < 13 && len(taken) > 0:
 					i := r.IntN(len(taken))
 					op = taken[i]
@@ -162,13 +162,13 @@ func checkLaws(b *bench) {
 						op.Needs[j].Cost = r.Int64N(9) - 4
 					}
 				case k < 15:
-					op.Kind, op.Ear = store.OpPause, ears[r.IntN(2)]
+					op.Kind, op.Audience = store.OpPause, ears[r.IntN(2)]
 					op.Pause = &store.Pause{
 						For: time.Duration(r.Int64N(int64(time.Second))), Grow: r.IntN(2) == 0, Most: time.Minute,
 						Started: b.now().UnixNano(), Limits: in[:1], Source: "test",
 					}
 				case k < 16:
-					op.Kind, op.Ear = store.OpLearn, "ear"
+					op.Kind, op.Audience = store.OpLearn, "ear"
 					if r.IntN(2) == 0 {
 						op.Only = "0"
 					}
@@ -181,7 +181,7 @@ func checkLaws(b *bench) {
 				case k < 18:
 					op.Kind = store.OpForecast
 					for range r.IntN(5) {
-						op.Asks = append(op.Asks, store.Op{Kind: store.OpTake, Group: group, ID: 1, Ears: ears, Needs: needs(), Line: uint64(r.IntN(3))})
+						op.Asks = append(op.Asks, store.Op{Kind: store.OpTake, Group: group, ID: 1, Audiences: ears, Needs: needs(), Line: uint64(r.IntN(3))})
 					}
 				default:
 					op.Kind = store.OpRead
@@ -291,7 +291,7 @@ func checkLease(b *bench) {
 	if res := b.do(gone)[0]; !res.OK || !res.Strict {
 		b.Fatalf("got %+v, want it granted, and to be answered", res)
 	}
-	b.pass(store.Lease + time.Minute)
+	b.pass(store.StrictLease + time.Minute)
 	if res := b.do(gone)[0]; !res.OK {
 		b.Errorf("one period after the lease of one that nobody renewed: got %+v, want it granted", res)
 	}
@@ -300,13 +300,13 @@ func checkLease(b *bench) {
 	if res := b.do(op)[0]; !res.OK || !res.Strict {
 		b.Fatalf("got %+v, want it granted, and to be answered", res)
 	}
-	b.pass(store.Lease - time.Second)
+	b.pass(store.StrictLease - time.Second)
 	renew := op
 	renew.Kind = store.OpRenew
 	b.do(renew)
 	next := op
 	next.ID = 2
-	b.pass(store.Lease) // the lease's end
+	b.pass(store.StrictLease) // the lease's end
 	if res := b.do(next)[0]; res.OK || res.For != time.Minute || res.AtLeast {
 		b.Errorf("at the end of the lease: got %+v, want it to come back in 1m0s, for certain", res)
 	}
@@ -320,28 +320,28 @@ func checkLease(b *bench) {
 func checkAside(b *bench) {
 	limit := limiter.PerMinute(10)
 	take := takeOf(need("b", limit, 1))
-	take.More = 9
+	take.Reserve = 9
 	left := func() int64 {
 		return b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: take.Needs})[0].Remaining[0]
 	}
 	res := b.do(take)[0]
-	if !res.OK || res.Aside != 4 || left() != 5 {
+	if !res.OK || res.Reserved != 4 || left() != 5 {
 		b.Errorf("got %+v with %d left, want it granted, half of the rest set aside, and 5 left", res, left())
 	}
-	b.pass(store.Use / 2)
+	b.pass(store.UseWithin / 2)
 	used := take
 	used.Kind, used.Used, used.Taken, used.Due = store.OpReturn, 3, res.At, b.now().UnixNano()
 	if b.do(used); left() != 6 {
 		b.Errorf("%d are left after 3 of 4 were used, want 6", left())
 	}
-	b.pass(time.Minute - store.Use/2)
+	b.pass(time.Minute - store.UseWithin/2)
 	if left() != 7 {
 		b.Errorf("%d are left one period after the first, want 7: the others began to count later", left())
 	}
 	b.pass(time.Minute)
 	take.ID = 2
 	res = b.do(take)[0]
-	b.pass(store.Use + time.Minute)
+	b.pass(store.UseWithin + time.Minute)
 	if left() != 10 {
 		b.Errorf("%d are left after one who said nothing, want all 10", left())
 	}
@@ -358,16 +358,16 @@ func checkAside(b *bench) {
 	if wait := b.do(forecast)[0].Waits[0]; wait.For != time.Minute || !wait.AtLeast {
 		b.Errorf("the forecast while some are set aside: got %+v, want 1m0s at least", wait)
 	}
-	b.pass(store.Hold)
-	if res := b.do(all)[0]; res.OK || res.For != time.Minute+store.Use-store.Hold || res.AtLeast {
-		b.Errorf("all units once those count as used: got %+v, want %v", res, time.Minute+store.Use-store.Hold)
+	b.pass(store.ReserveFor)
+	if res := b.do(all)[0]; res.OK || res.For != time.Minute+store.UseWithin-store.ReserveFor || res.AtLeast {
+		b.Errorf("all units once those count as used: got %+v, want %v", res, time.Minute+store.UseWithin-store.ReserveFor)
 	}
 	for name, l := range map[string]limiter.Limit{
 		"strict": {N: 9, Per: time.Second, Strict: true}, "spaced": limiter.Every(time.Second),
 	} {
 		op := takeOf(need(name, l, 1))
-		op.More = 5
-		if res := b.do(op)[0]; !res.OK || res.Aside != 0 {
+		op.Reserve = 5
+		if res := b.do(op)[0]; !res.OK || res.Reserved != 0 {
 			b.Errorf("%s: got %+v, want it granted and nothing set aside", name, res)
 		}
 	}
@@ -534,7 +534,7 @@ func checkSetBack(b *bench) {
 			b.Fatalf("%v: it has no room", c.limit)
 		}
 		if c.limit.Strict {
-			b.do(store.Op{Kind: store.OpAnswer, Group: "g", ID: 1, Needs: []store.Need{all}})
+			b.do(store.Op{Kind: store.OpDone, Group: "g", ID: 1, Needs: []store.Need{all}})
 		}
 		b.pass(-years)
 		res := b.do(takeOf(all))[0]
@@ -560,25 +560,25 @@ func checkSetBack(b *bench) {
 	flying := need("flying", limiter.Limit{N: 1, Per: time.Minute, Strict: true}, 1)
 	kept := need("kept", limiter.Limit{N: 4, Per: time.Minute}, 1)
 	paused, told := takeOf(need("paused", limiter.PerSecond(5), 1)), takeOf(need("told", limiter.PerSecond(5), 1))
-	paused.Ears, told.Ears = []string{"pausing"}, []string{"telling"}
+	paused.Audiences, told.Audiences = []string{"pausing"}, []string{"telling"}
 	b.pass(years)
 	more := takeOf(kept)
-	more.More = 1
+	more.Reserve = 1
 	results := b.do(takeOf(every), takeOf(flying), more,
-		store.Op{Kind: store.OpPause, Group: "g", Ear: "pausing", Pause: &store.Pause{For: 90 * time.Second}},
-		store.Op{Kind: store.OpLearn, Group: "g", Ear: "telling", Learn: &store.Learn{Limit: 10, Reset: 80 * time.Second, Started: b.now().UnixNano()}})
-	if !results[0].OK || !results[1].OK || !results[2].OK || results[2].Aside != 1 {
+		store.Op{Kind: store.OpPause, Group: "g", Audience: "pausing", Pause: &store.Pause{For: 90 * time.Second}},
+		store.Op{Kind: store.OpLearn, Group: "g", Audience: "telling", Learn: &store.Learn{Limit: 10, Reset: 80 * time.Second, Started: b.now().UnixNano()}})
+	if !results[0].OK || !results[1].OK || !results[2].OK || results[2].Reserved != 1 {
 		b.Fatalf("not all have room: %+v", results)
 	}
 	b.pass(-years)
-	for i, want := range []time.Duration{time.Minute, store.Lease + time.Minute, time.Minute, 90 * time.Second, 80 * time.Second} {
+	for i, want := range []time.Duration{time.Minute, store.StrictLease + time.Minute, time.Minute, 90 * time.Second, 80 * time.Second} {
 		four := kept
 		four.Cost = 3
 		op := []store.Op{takeOf(every), takeOf(flying), takeOf(four), paused, told}[i]
 		if i == 1 { // before the lease is over the time would be a lower bound
 			b.do(op)
-			b.pass(store.Lease)
-			want -= store.Lease
+			b.pass(store.StrictLease)
+			want -= store.StrictLease
 		}
 		if res := b.do(op)[0]; res.OK || res.For != want {
 			b.Errorf("number %d, the clock set back by ten years: room again in %v (%v), want %v", i, res.For, res.OK, want)
