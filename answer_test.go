@@ -28,7 +28,7 @@ func TestAnswerRefusal(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			req := &http.Request{Method: "POST"}
 			e := &ThrottledError{Refusal: tc.refusal, Policy: "p", Host: "h", Rule: "r", KeyDigest: "3f9a"}
-			resp := answer(req, e)
+			resp := refusalResponse(req, e)
 			if resp.StatusCode != 429 || resp.Status != "429 Too Many Requests" || resp.Proto != "HTTP/1.1" ||
 				!resp.ProtoAtLeast(1, 1) || resp.Request != req {
 				t.Errorf("got %+v", resp)
@@ -87,7 +87,7 @@ func TestAnswerRefusal(t *testing.T) {
 
 // A response to HEAD has the headers of the body and no body.
 func TestAnswerRefusalToHead(t *testing.T) {
-	resp := answer(&http.Request{Method: "HEAD"}, &ThrottledError{Policy: "p", Host: "h"})
+	resp := refusalResponse(&http.Request{Method: "HEAD"}, &ThrottledError{Policy: "p", Host: "h"})
 	if resp.Body != http.NoBody || resp.ContentLength <= 0 {
 		t.Errorf("got body %v, length %d, want none, and what it would be", resp.Body, resp.ContentLength)
 	}

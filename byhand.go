@@ -8,6 +8,7 @@ import (
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/hostname"
+	"github.com/headway-go/headway/internal/roster"
 	"github.com/headway-go/headway/internal/show"
 )
 
@@ -28,7 +29,7 @@ type HostBreaker struct {
 func (t *Transport) Breaker(host string) (*HostBreaker, error) {
 	c := t.config.Load()
 	scheme := schemeOf(host)
-	_, i := c.hosts.lookup(scheme, host)
+	_, i := c.hosts.Lookup(scheme, host)
 	switch {
 	case i < 0:
 		return nil, fmt.Errorf("headway: breaker: no policy has the host %q", host)
@@ -47,30 +48,28 @@ func schemeOf(host string) string {
 }
 
 // gate returns the host's gate, or nil.
-func (h *HostBreaker) gate() *gate {
+func (h *HostBreaker) gate() *roster.Gate {
 	c := h.t.config.Load()
-	host, i := c.hosts.lookup(h.scheme, h.host)
+	host, i := c.hosts.Lookup(h.scheme, h.host)
 	if i < 0 || c.policies[i].name != h.policy {
 		return nil
 	}
-	s, _ := h.t.table.site(c.policies[i], host)
-	g, _ := h.t.gate(s, c.policies[i], host)
-	return g
+	return h.t.desk.GateOf(c.policies[i].plan, host)
 }
 
-// do does something with the breaker, if there is one, and sees to it that a
-// breaker that is forgotten at this moment is not the one.
+// do does something with the breaker, if there is one. A breaker that is forgotten at this
+// moment does not count: then it does it again with the next.
 func (h *HostBreaker) do(f func(*breaker.Breaker)) {
 	for {
 		g := h.gate()
 		if g == nil {
 			return
 		}
-		if b := g.breaker.Load(); b != nil {
+		if b := g.Breaker(); b != nil {
 			f(b)
 		}
-		used := g.recheck()
-		if g.tell(); used {
+		used := g.Recheck()
+		if h.t.reportChanges(g); used {
 			return
 		}
 	}
@@ -80,7 +79,7 @@ func (h *HostBreaker) do(f func(*breaker.Breaker)) {
 // request after its time is up.
 func (h *HostBreaker) State() breaker.State {
 	if g := h.gate(); g != nil {
-		return g.state()
+		return g.State()
 	}
 	return breaker.Closed
 }

@@ -41,7 +41,7 @@ func (p *policy) result(req *http.Request, resp *http.Response, err error, signa
 // unread reports whether signal lacks what the table of Policy.Classify needs: the
 // policy does not read responses, or in no dialect that knows Retry-After.
 func (p *policy) unread(resp *http.Response, signal *retryafter.Signal) bool {
-	return !p.listens || !signal.HasRetryAfter && resp.Header["Retry-After"] != nil
+	return !p.plan.Listens || !signal.HasRetryAfter && resp.Header["Retry-After"] != nil
 }
 
 // classify is the table in the documentation of Policy.Classify. req is the caller's

@@ -7,109 +7,98 @@ import (
 	"strconv"
 	"unsafe"
 
+	"github.com/headway-go/headway/internal/desk"
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/match"
-	"github.com/headway-go/headway/internal/storeline"
+	"github.com/headway-go/headway/internal/roster"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/retryafter"
 )
 
 // config is the policies in force, compiled. It is read-only.
 type config struct {
-	hosts    *hostTable
+	number   uint64 // which set of policies it is
+	hosts    *match.HostTable
 	policies []*policy
-	last     int // the latest place given
+	lastRule int // the latest ID that a rule was given
 }
 
 // policy is a compiled Policy. It is read-only.
 type policy struct {
 	Policy
-	name  string
-	group string // what a store calls it
-	rules []rule // narrow before wide: those with keys first
-	// places gives every rule, by name, a place, so that budgets outlive a change of
-	// policies. Limits are named by position there. A place is never given twice; its
-	// index in the lists of budgets is, once its rule is no more.
-	places map[string]place
-	owners []int             // the place at each index; zero: none
-	specs  map[int]*law.Spec // by place
-	// plan has the limits where a store keeps the budgets; specs are then this process's
-	// shares, for while the store is down.
-	plan  *storeline.Plan
-	sites *sites // the same for all policies that follow one another by name
-	open  bool   // no rule matches every request
-	// listens says that answers are read, by reader at hosts of no dialect.
-	listens bool
-	reader  *retryafter.Reader
+	name   string
+	plan   *roster.Plan
+	rules  []rule             // narrow before wide: those with keys first; as in the plan
+	reader *retryafter.Reader // at hosts of no dialect
 }
-
-type place struct{ id, index int }
 
 // rule is a compiled Rule or an element of Limits.
 type rule struct {
+	*roster.Rule
 	match.Matcher
-	name    string
-	label   string // of the server's limit that it is; empty: see rule.fit
-	id      string // among places
-	stored  string // what a store calls its budgets
-	place   int
-	index   int
-	spec    law.Spec
-	isLimit bool
-	first   bool // for first attempts only
-	key     func(*http.Request) (string, error)
-	keyed   int // the first rule with the same key function
-	cost    func(*http.Request) (int64, error)
-	settle  func(*http.Response) (int64, bool)
+	announced string // the label of the server's limit that it is; empty: see rule.fit
+	isLimit   bool
+	first     bool // for first attempts only
+	key       func(*http.Request) (string, error)
+	cost      func(*http.Request) (int64, error)
+	settle    func(*http.Response) (int64, bool)
 }
 
 // compile compiles valid policies. Those that old has by the same name take over
-// its hosts and places. stored says that a store keeps their budgets.
-func compile(policies []Policy, old *config, stored bool) *config {
-	c := &config{hosts: newHostTable(policies)}
+// its hosts and what is remembered there.
+func compile(policies []Policy, old *config, d *desk.Desk) *config {
+	c := &config{hosts: match.NewHostTable()}
 	if old != nil {
-		c.last = old.last
+		c.number, c.lastRule = old.number+1, old.lastRule
 	}
 	for i := range policies {
-		p := &policy{Policy: policies[i], name: policies[i].name(), group: url.PathEscape(policies[i].name()) + "/", places: map[string]place{}}
-		var known map[string]place
-		if before := old.named(p.name); before != nil && before.Shared == p.Shared {
-			p.sites = before.sites
-			known = before.places
-		} else {
-			p.sites = &sites{name: p.name, hosts: map[string]*site{}}
-			p.sites.current.Store(p)
+		p := compilePolicy(&policies[i])
+		for _, pattern := range p.Hosts {
+			c.hosts.Add(pattern, i) // policies are valid
 		}
-		for i := range p.Rules {
-			r := &p.Rules[i]
-			m, _ := match.New(r.Methods, r.Path) // policies are valid
-			p.add("rule "+r.Name, rule{Matcher: m, name: r.Name, label: r.Announced, spec: specOf(r.Limit), first: r.FirstAttemptOnly, key: r.Key, cost: r.Cost, settle: r.Settle})
+		var before *roster.Plan
+		if o := old.named(p.name); o != nil {
+			before = o.plan
 		}
-		for i, l := range p.Limits {
-			p.add("limit "+strconv.Itoa(i), rule{name: l.String(), spec: specOf(l), isLimit: true})
-		}
-		p.settle(known, &c.last)
-		p.reader = retryafter.NewReader(p.Server.Dialects, "")
-		p.listens = !slices.Contains(p.Server.Dialects, retryafter.None)
-		slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
-		p.open = !slices.ContainsFunc(p.rules, func(r rule) bool { return !r.Narrow() && !r.first })
-		p.specs = map[int]*law.Spec{}
-		if stored {
-			p.plan = &storeline.Plan{Limits: map[string]limiter.Limit{}, Waiting: p.maxWaiting(), InFlight: p.MaxInFlight, Batch: p.Store.Batch}
-		}
+		d.Prepare(p.plan)
+		p.plan = roster.NewPlan(*p.plan, before, &c.lastRule)
 		for i := range p.rules {
-			r := &p.rules[i]
-			share := p.share(r.spec).Shared()
-			r.spec = r.spec.Shared()
-			p.specs[r.place] = &r.spec
-			r.keyed = slices.IndexFunc(p.rules, func(o rule) bool { return sameFunc(o.key, r.key) })
-			if stored {
-				p.plan.Limits[r.stored], p.specs[r.place] = limitOf(r.spec), &share
-			}
+			p.rules[i].Rule = &p.plan.Rules[i]
 		}
 		c.policies = append(c.policies, p)
 	}
 	return c
+}
+
+// compilePolicy returns a policy whose plan is not complete yet.
+func compilePolicy(of *Policy) *policy {
+	p := &policy{Policy: *of, name: of.name(), reader: retryafter.NewReader(of.Server.Dialects, "")}
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		m, _ := match.New(r.Methods, r.Path) // policies are valid
+		p.add(r.Name, "rule "+r.Name, r.Limit, rule{Matcher: m, announced: r.Announced, first: r.FirstAttemptOnly, key: r.Key, cost: r.Cost, settle: r.Settle})
+	}
+	for i, l := range p.Limits {
+		p.add(l.String(), "limit "+strconv.Itoa(i), l, rule{isLimit: true})
+	}
+	slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
+	p.plan = &roster.Plan{
+		Name: p.name, Shared: p.Shared, MaxWaiting: p.maxWaiting(), MaxInFlight: p.MaxInFlight, Breaker: p.Breaker,
+		Listens: !slices.Contains(p.Server.Dialects, retryafter.None),
+		Open:    !slices.ContainsFunc(p.rules, func(r rule) bool { return !r.Rule.Narrow && !r.first }),
+		Stored:  roster.Stored{Group: url.PathEscape(p.name) + "/", Down: roster.Down(p.Store.Down), Batch: p.Store.Batch, Share: p.Store.Share},
+	}
+	for i := range p.rules {
+		r := &p.rules[i]
+		r.SameKey = slices.IndexFunc(p.rules, func(o rule) bool { return sameFunc(o.key, r.key) })
+		p.plan.Rules = append(p.plan.Rules, *r.Rule)
+	}
+	return p
+}
+
+func (p *policy) add(name, text string, l limiter.Limit, r rule) {
+	r.Rule = &roster.Rule{Name: name, Text: text, Stored: url.PathEscape(text), Limit: specOf(l), Keyed: r.key != nil, Narrow: r.Matcher.Narrow()}
+	p.rules = append(p.rules, r)
 }
 
 // sameFunc reports whether a and b are one value: the same function with the same
@@ -118,50 +107,12 @@ func sameFunc(a, b func(*http.Request) (string, error)) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
 }
 
-func (p *policy) add(name string, r rule) {
-	r.id, r.stored = name, url.PathEscape(name)
-	p.rules = append(p.rules, r)
-}
-
-// settle gives each rule its place: the one that is known, or the next after last, at
-// an index that is free.
-func (p *policy) settle(known map[string]place, last *int) {
-	for i := range p.rules {
-		if at, ok := known[p.rules[i].id]; ok {
-			p.take(&p.rules[i], at)
-		}
-	}
-	free := 0
-	for i := range p.rules {
-		if r := &p.rules[i]; r.place == 0 {
-			for free < len(p.owners) && p.owners[free] != 0 {
-				free++
-			}
-			*last++
-			p.take(r, place{*last, free})
-		}
-	}
-}
-
-func (p *policy) take(r *rule, at place) {
-	for len(p.owners) <= at.index {
-		p.owners = append(p.owners, 0)
-	}
-	p.owners[at.index], p.places[r.id] = at.id, at
-	r.place, r.index = at.id, at.index
-}
-
-// owns reports whether the place is one of p's, which may be nil, at the index.
-func (p *policy) owns(place, index int) bool {
-	return p != nil && index < len(p.owners) && p.owners[index] == place
-}
-
 // width orders rules by how many requests share a budget of theirs.
 func (r *rule) width() int {
 	switch {
 	case r.key != nil:
 		return 0
-	case r.Narrow():
+	case r.Rule.Narrow:
 		return 1
 	}
 	return 2
@@ -182,7 +133,7 @@ func (c *config) named(name string) *policy {
 // rule returns the rule of that name, or the limit of that text, or nil.
 func (p *policy) rule(name string) *rule {
 	for i := range p.rules {
-		if p.rules[i].name == name {
+		if p.rules[i].Name == name {
 			return &p.rules[i]
 		}
 	}
@@ -217,25 +168,18 @@ func (t *Transport) SetPolicies(policies []Policy) error {
 	}
 	t.setting.Lock()
 	defer t.setting.Unlock()
-	old := t.config.Load()
-	next := compile(policies, old, t.store != nil)
-	gone := false
-	for _, p := range old.policies {
-		n := next.named(p.name)
-		if n != nil && n.sites != p.sites {
-			n = nil
-		}
-		p.sites.set(n)
-		gone = gone || n == nil || slices.ContainsFunc(p.rules, func(r rule) bool { return !n.owns(r.place, r.index) })
-	}
+	next := compile(policies, t.config.Load(), t.desk)
+	t.desk.Configure(next.plans())
 	t.config.Store(next)
-	if gone {
-		t.table.sweep()
-	}
-	if t.store != nil {
-		t.store.client.Reconfigure()
-	}
 	return nil
+}
+
+// plans returns the plans of all policies.
+func (c *config) plans() (list []*roster.Plan) {
+	for _, p := range c.policies {
+		list = append(list, p.plan)
+	}
+	return list
 }
 
 // specOf returns a limit in the form that the laws take.

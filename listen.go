@@ -2,84 +2,23 @@ package headway
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/headway-go/headway/internal/attempt"
-	"github.com/headway-go/headway/internal/fault"
+	"github.com/headway-go/headway/internal/digest"
 	"github.com/headway-go/headway/internal/inside"
+	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/roster"
 	"github.com/headway-go/headway/retryafter"
 )
 
-// sendStarted sends a request that has taken a unit of each of the route's
-// budgets at an instant, and p of its gate, if it has one. It listens to the
-// answer, and tells the breaker. What panics needs no place given back: p is of a
-// breaker that bounded nothing.
-func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass, heard *attempt.Reading) (resp *http.Response, err error) {
-	flying, told, over := r.policy.listens, false, false
-	var kept *keptEvents
-	defer func() {
-		if over {
-			return
-		}
-		if flying {
-			r.site.line.DoneStart(r.budgets)
-		}
-		defer closeUnless(&over, resp)
-		if !told {
-			t.tellResponse(req.Context(), kept, r.gate)
-		}
-	}()
-	var body *fault.Body
-	resp, err = t.send(req, r.gate, &body)
-	var s retryafter.Signal
-	if flying && err == nil {
-		said, more := read(r.reader, resp, &s), needsBody(r.reader, resp)
-		if more || said && (s.Throttled || t.observer != nil || !r.learn(at, &s, &flying)) {
-			kept = r.hear(t, req, at, flying, resp, said, more, &s)
-		}
-		if heard != nil {
-			r.policy.leave(heard, resp, &s)
-		}
-	}
-	well := len(r.budgets) == 0 && r.policy.listens && succeeded(resp, &s)
-	if well {
-		r.site.line.Served(at, flying)
-	} else if flying {
-		r.site.line.DoneStart(r.budgets)
-	}
-	flying = false
-	if r.gate != nil {
-		t.record(r, r.site, r.gate, &p, r.policy.result(req, resp, err, &s, body))
-	}
-	told = true
-	switch {
-	case kept != nil:
-		t.tellResponse(req.Context(), kept, r.gate)
-	case r.gate != nil:
-		r.gate.tell()
-	}
-	over = true
-	return resp, err
-}
+// plain reads what HTTP itself says of coming back.
+var plain = retryafter.NewReader([]retryafter.Dialect{retryafter.RFC9110}, "")
 
-// hear is visit.hear for a request that sendStarted has sent. It returns the events
-// to report.
-func (r *route) hear(t *Transport, req *http.Request, at time.Duration, flying bool, resp *http.Response, said, more bool, s *retryafter.Signal) *keptEvents {
-	v := visit{t: t, req: req, route: *r, site: r.site, gate: r.gate}
-	v.grant.At, v.grant.InFlight = at, flying
-	for i := range r.policy.rules {
-		v.claims.add(claim{rule: &r.policy.rules[i], cost: 1, budget: r.budgets[i]})
-	}
-	v.keep()
-	v.hear(req.Context(), resp, said, more, s)
-	return v.takeKept()
-}
-
-// read reads what the headers of an answer say, and reports whether that is
+// read reads what the headers of a response say, and reports whether that is
 // anything.
 func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
 	said := inside.ReadTo(reader, s, resp.StatusCode, resp.Header, time.Time{})
@@ -93,7 +32,7 @@ func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) 
 }
 
 // readPlain makes a throttle of a 429 or 529 that dialects of the user's own do not
-// call one: else it would be retried, and nobody would pause. It reports whether it has.
+// call one: otherwise it would be retried without a pause. It reports whether it has.
 func readPlain(resp *http.Response, s *retryafter.Signal) bool {
 	if s.Throttled || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != statusOverloaded {
 		return false
@@ -109,7 +48,7 @@ func readPlain(resp *http.Response, s *retryafter.Signal) bool {
 }
 
 // endExhausted ends the limits of which nothing is left with the Retry-After that
-// stands beside them, where that comes before their reset: it says when the next
+// accompanies them, if that comes before their reset: it says when the next
 // request may come, and the response to that says what is left.
 func endExhausted(s *retryafter.Signal) {
 	list := s.Limits()
@@ -129,25 +68,20 @@ func needsBody(reader *retryafter.Reader, resp *http.Response) bool {
 	return resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && inside.NeedsBody(reader, resp.StatusCode, resp.Header)
 }
 
-// leave leaves in heard how a response was read, where a retry may ask for it.
-func (p *policy) leave(heard *attempt.Reading, resp *http.Response, s *retryafter.Signal) {
-	if heard != nil && resp.StatusCode >= 400 {
-		heard.Done, heard.Signal, heard.MaxPause = true, *s, p.Server.MaxPause
+// leave leaves in reading how a response was read, where a retry may ask for it.
+func (p *policy) leave(reading *attempt.Reading, resp *http.Response, s *retryafter.Signal) {
+	if reading != nil && resp.StatusCode >= 400 {
+		reading.Done, reading.Signal, reading.MaxPause = true, *s, p.Server.MaxPause
 	}
 }
 
-// listen reads what an answer says into s, and obeys it.
-func (v *visit) listen(ctx context.Context, resp *http.Response, s *retryafter.Signal) {
+// listen reads what a response says into s, and obeys it.
+func (v *request) listen(ctx context.Context, resp *http.Response, s *retryafter.Signal) {
 	if said, more := read(v.reader, resp, s), needsBody(v.reader, resp); said || more {
-		v.hear(ctx, resp, said, more, s)
+		v.obey(ctx, resp, said, more, s)
 	}
 	if succeeded(resp, s) {
-		if v.heeded {
-			v.succeeded()
-		}
-		if v.claims.n == 0 {
-			v.served()
-		}
+		v.Succeeded(ctx)
 	}
 }
 
@@ -157,42 +91,119 @@ func succeeded(resp *http.Response, s *retryafter.Signal) bool {
 	return resp != nil && resp.StatusCode < 400 && !s.Throttled
 }
 
-// hear obeys what an answer says: it raises pauses, and lowers what is left. What
+// obey does what a response asks for: it announces what is left, and raises pauses. What
 // the headers say, s, holds at once; with more, its body is read then, and s is
 // both. said is false where the headers say nothing.
-func (v *visit) hear(ctx context.Context, resp *http.Response, said, more bool, s *retryafter.Signal) {
-	if said {
-		v.hearHeaders(ctx, resp.StatusCode, s)
+func (v *request) obey(ctx context.Context, resp *http.Response, said, more bool, s *retryafter.Signal) {
+	if said && s.Malformed != "" {
+		v.report(ctx, Event{Kind: EventMalformed, Status: resp.StatusCode, Dialect: s.Dialect, Header: strings.Clone(s.Malformed)})
+	}
+	if said && v.policy.Server.Learn != LearnOff {
+		for i := range s.Limits() {
+			v.announce(ctx, resp.StatusCode, s.Dialect, &s.Limits()[i])
+		}
 	}
 	if more || s.Throttled {
-		v.hearRefusal(ctx, resp, more, s)
+		v.refusedByServer(ctx, resp, more, s)
 	}
 }
 
-// hearHeaders tells of a header that is malformed, and learns what is left.
-func (v *visit) hearHeaders(ctx context.Context, status int, s *retryafter.Signal) {
-	if s.Malformed != "" {
-		v.tell(ctx, Event{Kind: EventMalformed, Status: status, Dialect: s.Dialect, Header: strings.Clone(s.Malformed)})
+// announce takes in one limit that a response announces.
+func (v *request) announce(ctx context.Context, status int, dialect string, l *retryafter.LimitSignal) {
+	said := v.policy.said(l, v.At)
+	if !l.HasRemaining || said.Empty() {
+		return
 	}
-	if v.policy.Server.Learn != LearnOff {
-		for i := range s.Limits() {
-			v.learn(ctx, status, s.Dialect, &s.Limits()[i])
-		}
+	got := v.Limit(ctx, line.AnnouncedKey{Name: l.Name, Window: l.Window}, dialect, said, v.ruleOf(l))
+	v.opened(ctx)
+	if !got.OK || v.t.observer == nil {
+		return
 	}
+	e := Event{
+		Kind: EventLearned, Status: status, Dialect: dialect, KeyDigest: got.KeyDigest, Drift: got.Drift,
+		Limit: max(0, said.Limit), Remaining: l.Remaining, Reset: time.Duration(said.Reset),
+		Cut: l.HasReset && l.Reset > v.policy.maxPause(),
+	}
+	if got.Rule != nil {
+		e.Rule = got.Rule.Name
+	} else {
+		e.Rule = v.t.learned.Text(digest.SumOf(l.Name), l.Name, learnedName)
+	}
+	v.report(ctx, e)
 }
 
-// retry does what needs the site, the claims' budgets and the request's ear, again
-// with their successors where they have been forgotten meanwhile.
-func (v *visit) retry(ctx context.Context, do func() error) error {
-	for {
-		err := do()
-		if errors.Is(err, line.ErrNoAudience) {
-			err = v.openEar(ctx)
-		} else if !errors.Is(err, line.ErrRetired) {
-			return err
-		}
-		if err != nil {
-			v.open(ctx)
+// assumedReset bounds the time until units come back where the server says how
+// long its windows are, but not when this one ends.
+const assumedReset = time.Minute
+
+// said is what the response to a request that started at an instant says of a
+// limit, as the line takes it.
+func (p *policy) said(l *retryafter.LimitSignal, started time.Duration) law.Said {
+	said := law.Said{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Server.Learn == LearnPace}
+	if l.HasLimit {
+		said.Limit = l.Limit
+		if l.Limit < 0 && l.Remaining <= 0 {
+			said.Limit = 0 // as a server without a limit says too
 		}
 	}
+	most := p.maxPause()
+	if l.HasWindow {
+		said.Window = int64(min(l.Window, most))
+	}
+	switch {
+	case l.HasReset:
+		said.Reset = int64(min(l.Reset, most))
+	case l.HasWindow && l.Window <= assumedReset:
+		said.Reset = int64(l.Window)
+	}
+	return said
+}
+
+// learnedName is the name of the rule that a limit without a rule is.
+func learnedName(name string) string {
+	if name == "" {
+		return "learned"
+	}
+	return "learned " + name
+}
+
+// ruleOf returns the claim of the rule that a server's limit belongs to, or nil.
+func (v *request) ruleOf(l *retryafter.LimitSignal) (of *roster.Claim) {
+	claims, best := v.Claims.All(), 0
+	for i := range claims {
+		c := &claims[i]
+		if fit := v.policy.rules[c.Rule.Place].fit(l); fit > best && c.Cost > 0 && v.Owns(c) {
+			of, best = c, fit
+		}
+	}
+	return of
+}
+
+// ruleOf is request.ruleOf for a request that takes one unit under each rule: the
+// index of the rule, or -1.
+func (p *policy) ruleOf(l *retryafter.LimitSignal) int {
+	of, best := -1, 0
+	for i := range p.rules {
+		if fit := p.rules[i].fit(l); fit > best {
+			of, best = i, fit
+		}
+	}
+	return of
+}
+
+// fit says by what a server's limit belongs to the rule; it belongs to the one that
+// it fits best. 3: by Announced. 2: by Name. 1: by the length of its windows. 0: it
+// does not. A rule with Announced takes no limit of another label.
+func (r *rule) fit(l *retryafter.LimitSignal) int {
+	switch {
+	case l.Name != "" && r.announced != "":
+		if strings.EqualFold(r.announced, l.Name) {
+			return 3
+		}
+	case l.Name != "" && strings.EqualFold(r.Name, l.Name):
+		return 2
+	case l.HasWindow && !l.OtherUnit && r.Limit.Period() == l.Window:
+		return 1
+	}
+	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/headway-go/headway/internal/desk"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/peek"
 	"github.com/headway-go/headway/retryafter"
@@ -25,63 +26,62 @@ func (p *policy) maxPause() time.Duration {
 	return p.Server.MaxPause
 }
 
-// hearRefusal is hear for what a refusal says of coming back. Where its headers do
-// not say how long, but its body may, the pause holds at once and is told of, or
+// refusedByServer obeys what a refusal says of coming back. Where its headers do
+// not say how long, but its body may, the pause holds at once, and is reported, or
 // taken back, once that is read.
-func (v *visit) hearRefusal(ctx context.Context, resp *http.Response, more bool, s *retryafter.Signal) {
+func (v *request) refusedByServer(ctx context.Context, resp *http.Response, more bool, s *retryafter.Signal) {
 	status := resp.StatusCode
 	p, timed := pauseOf(s)
-	var e Event
-	switch {
-	case p.For == 0:
-	case !timed && more && v.far != nil: // a store takes no pause back
-		defer v.far.line.Halt(v.whoseFar(s))()
-	default:
-		e = v.pause(ctx, status, s, p)
+	var first desk.Effect
+	if p.For > 0 {
+		var release func()
+		if !timed && more {
+			release = v.Halt(audienceOf(s))
+		}
+		if release != nil { // what is raised could not be taken back
+			defer release()
+		} else {
+			first = v.pause(ctx, status, s, p)
+		}
 	}
 	if timed || !more {
-		v.tellPause(ctx, e, p)
+		v.reportPause(ctx, p, first)
 	}
 	if !more {
 		return
 	}
 	scope := s.Scope
-	if told, ok := v.reader.ReadBody(status, resp.Header, peek.Body(ctx, resp), time.Now()); ok {
-		*s = told
+	if read, ok := v.reader.ReadBody(status, resp.Header, peek.Body(ctx, resp), time.Now()); ok {
+		*s = read
 		readPlain(resp, s)
 	}
 	q, _ := pauseOf(s)
 	switch {
 	case timed && q.For <= p.For: // a pause is not shortened
 		return
-	case !timed && e.Pause > 0 && q.For == p.For && s.Scope == scope: // the body adds nothing
-		v.tellPause(ctx, e, p)
+	case !timed && first.Lasts > 0 && q.For == p.For && s.Scope == scope: // the body adds nothing
+		v.reportPause(ctx, p, first)
 		return
 	}
-	if v.far != nil && e.Pause > 0 {
+	if first.Final && first.Lasts > 0 {
 		q.Grow = false
 	}
 	q.Over = p
-	v.tellPause(ctx, v.pause(ctx, status, s, q), q)
+	v.reportPause(ctx, q, v.pause(ctx, status, s, q))
 }
 
-// tellPause reports the pause that p has raised, if that matters.
-func (v *visit) tellPause(ctx context.Context, e Event, p *line.Pause) {
-	if e.Pause == 0 || v.t.observer == nil {
-		return
+// audienceOf returns whom a pause concerns.
+func audienceOf(s *retryafter.Signal) desk.Audience {
+	switch s.Scope {
+	case retryafter.ScopeHost:
+		return desk.ToAll
+	case retryafter.ScopeRule:
+		return desk.ToRule
 	}
-	news := false
-	if v.far != nil {
-		news = v.far.line.IsNews(e.KeyDigest+"\n"+e.Rule, e.Pause)
-	} else {
-		news = v.site.line.IsNews(p)
-	}
-	if news {
-		v.tell(ctx, e)
-	}
+	return desk.ToIdentity
 }
 
-// pauseOf returns the pause that an answer asks for, For zero for none, and whether
+// pauseOf returns the pause that a response asks for, For zero for none, and whether
 // it says how long. Without a usable time it grows.
 func pauseOf(s *retryafter.Signal) (p *line.Pause, timed bool) {
 	p = new(line.Pause)
@@ -98,50 +98,29 @@ func pauseOf(s *retryafter.Signal) (p *line.Pause, timed bool) {
 	return p, timed
 }
 
-// pause holds up those whose pause the answer is. It returns the event that is to
-// be told, with a Pause of zero where nobody waits longer by it.
-func (v *visit) pause(ctx context.Context, status int, s *retryafter.Signal, p *line.Pause) Event {
-	e := Event{Kind: EventPause, Status: status, Dialect: s.Dialect}
-	if most := v.policy.maxPause(); p.For > most || p.Most > most && p.Grow {
-		e.Cut = p.For > most
-		p.For, p.Most = min(p.For, most), min(p.Most, most)
+// pause raises a pause, no longer than the policy believes.
+func (v *request) pause(ctx context.Context, status int, s *retryafter.Signal, p *line.Pause) desk.Effect {
+	most := v.policy.maxPause()
+	cut := p.For > most
+	p.For = min(p.For, most)
+	if p.Grow {
+		p.Most = min(p.Most, most)
 	}
-	p.Source, p.Status, p.Started = s.Dialect, status, v.grant.At
-	for _, c := range v.claims.all() {
-		p.Limits = append(p.Limits, c.rule.spec)
-	}
-	if v.far != nil {
-		return v.pauseFar(s, p, e)
-	}
-	err := v.retry(ctx, func() (err error) {
-		e.Rule, e.KeyDigest = "", ""
-		p.Scope = line.Scope{}
-		if s.Scope != retryafter.ScopeHost {
-			if p.Identity = v.who; p.Identity != 0 {
-				e.KeyDigest = v.label()
-			}
-		}
-		if c := v.narrowest(); s.Scope == retryafter.ScopeRule && c != nil {
-			p.Rule, e.Rule = c.budget, c.rule.name
-		}
-		p.Open = v.policy.open && p.Identity == 0 && p.Rule == nil
-		e.Pause, err = v.site.line.AnnouncePause(p)
-		return err
-	})
-	if err != nil {
-		e.Pause = 0
-	}
+	p.Source, p.Status = s.Dialect, status
+	e := v.Pause(ctx, p, audienceOf(s))
+	e.Cut = cut
+	v.opened(ctx)
 	return e
 }
 
-// narrowest returns the claim of the first rule that is for some methods or
-// paths only, or nil.
-func (v *visit) narrowest() *claim {
-	claims := v.claims.all()
-	for i := range claims {
-		if c := &claims[i]; c.cost > 0 && c.rule.Narrow() {
-			return c
-		}
+// reportPause reports the pause that p has raised, if that matters.
+func (v *request) reportPause(ctx context.Context, p *line.Pause, got desk.Effect) {
+	if got.Lasts == 0 || v.t.observer == nil || !v.IsNews(p, got) {
+		return
 	}
-	return nil
+	e := Event{Kind: EventPause, Status: p.Status, Dialect: p.Source, Cut: got.Cut, KeyDigest: got.KeyDigest, Pause: got.Lasts}
+	if got.Rule != nil {
+		e.Rule = got.Rule.Name
+	}
+	v.report(ctx, e)
 }

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headway-go/headway/internal/digest"
 	"github.com/headway-go/headway/internal/law"
-	"github.com/headway-go/headway/internal/line"
-	"github.com/headway-go/headway/store"
+	"github.com/headway-go/headway/internal/roster"
+	"github.com/headway-go/headway/limiter"
 )
 
 // A Quota is the budget of one rule and key at one host, which it shares with
@@ -23,7 +24,7 @@ type Quota struct {
 	t            *Transport
 	scheme, host string
 	policy, rule string
-	key          keyRef // kept
+	key          digest.Key // kept
 }
 
 // Quota returns the budget of a rule at a host, by the rule's name, or a Limit's
@@ -33,9 +34,9 @@ type Quota struct {
 // change. The host may have a port; 443 is that of
 // https, 80 that of http. The error says what does not exist.
 func (t *Transport) Quota(host, rule, key string) (*Quota, error) {
-	q := &Quota{t: t, scheme: schemeOf(host), host: strings.Clone(host), rule: rule, key: t.keep(refTo(key))}
+	q := &Quota{t: t, scheme: schemeOf(host), host: strings.Clone(host), rule: rule, key: t.digests.Keep(digest.KeyOf(key))}
 	c := t.config.Load()
-	_, i := c.hosts.lookup(q.scheme, host)
+	_, i := c.hosts.Lookup(q.scheme, host)
 	if i < 0 {
 		return nil, fmt.Errorf("headway: quota: no policy has the host %q", host)
 	}
@@ -66,27 +67,28 @@ func OpenQuota(cfg Config, host, rule, key string) (*Quota, error) {
 
 // String returns the rule, the host and the key's digest.
 func (q *Quota) String() string {
-	return fmt.Sprintf("quota of rule %q at %s for %q", q.rule, q.host, q.t.digestOf(q.key))
+	return fmt.Sprintf("quota of rule %q at %s for %q", q.rule, q.host, q.t.digests.Of(q.key))
 }
 
 // GoString is String: no form of printing shows the key.
 func (q *Quota) GoString() string { return q.String() }
 
-// visit returns a visit that claims n units of q, or nil where its rule is no
+// request returns a request that claims n units of q, or nil where its rule is no
 // more.
-func (q *Quota) visit(n int64) *visit {
+func (q *Quota) request(n int64) *request {
 	c := q.t.config.Load()
-	host, i := c.hosts.lookup(q.scheme, q.host)
+	host, i := c.hosts.Lookup(q.scheme, q.host)
 	if i < 0 || c.policies[i].name != q.policy {
 		return nil
 	}
 	r := c.policies[i].rule(q.rule)
-	if r == nil || (r.key != nil) != !q.key.none() {
+	if r == nil || (r.key != nil) != !q.key.None() {
 		return nil
 	}
-	v := &visit{t: q.t, route: route{config: c, name: host, policy: c.policies[i]}}
-	v.claims.add(claim{rule: r, key: q.key, cost: n})
-	v.identify(r, q.key)
+	v := &request{t: q.t, route: route{config: c, name: host, policy: c.policies[i]}}
+	v.Quota = true
+	v.Claim(roster.Claim{Rule: r.Rule, Key: q.key, Cost: n})
+	v.open(limiter.Never)
 	return v
 }
 
@@ -99,15 +101,16 @@ func (q *Quota) visit(n int64) *visit {
 // not counted, and the error wraps the store's. When ctx has ended before, nothing is
 // spent; when it ends while the store works, the units may count or not.
 func (q *Quota) Spend(ctx context.Context, n int64) error {
-	v := q.visit(n)
+	v := q.request(n)
 	if v == nil || n == 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	left, err := v.spend(ctx, n)
+	left, err := q.t.desk.Spend(ctx, &v.Ticket, n)
 	if err != nil {
 		return q.fail(ctx, err)
 	}
-	v.tell(ctx, Event{Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Remaining: left})
+	v.opened(ctx)
+	v.report(ctx, Event{Kind: EventSpend, Rule: q.rule, KeyDigest: q.t.digests.Of(q.key), Cost: n, Remaining: left})
 	return nil
 }
 
@@ -119,24 +122,23 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("headway: quota: the cost is %d; it must be 0 or more, and Spend gives units back", n)
 	}
-	v := q.visit(n)
+	v := q.request(n)
 	if v == nil {
 		return ctx.Err()
 	}
-	defer v.finish()
-	refusal, err := v.enter(ctx, lineWait(v.maxWait(ctx, CallFrom(ctx))), true)
+	defer v.Return(context.Background())
+	v.open(v.waitBudget(ctx, CallFrom(ctx)))
+	refusal, err := v.enter(ctx)
 	switch {
-	case undecided(err):
-		return v.refusedAway(ctx, err)
 	case err != nil:
-		v.tell(ctx, Event{Kind: EventCanceled, Rule: q.rule, KeyDigest: q.t.digestOf(q.key), Cost: n, Wait: v.grant.Waited})
+		v.report(ctx, Event{Kind: EventCanceled, Rule: q.rule, KeyDigest: q.t.digests.Of(q.key), Cost: n, Wait: v.Waited})
 		return err
 	case refusal != nil:
 		return v.refused(ctx, refusal)
 	}
-	v.handOver()
-	v.tellStart(ctx)
-	v.sent = true
+	v.HandOver()
+	v.reportStart(ctx)
+	v.Sent()
 	return nil
 }
 
@@ -144,14 +146,15 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 // While Config.Store is down, it is what this process may use on its own; under
 // StoreDownRefuse it is an error that wraps the store's.
 func (q *Quota) Remaining(ctx context.Context) (int64, error) {
-	v := q.visit(0)
+	v := q.request(0)
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case v == nil:
 		return law.Unlimited, nil
 	}
-	left, err := v.left(ctx)
+	left, err := q.t.desk.Remaining(ctx, &v.Ticket)
+	v.opened(ctx)
 	return left, q.fail(ctx, err)
 }
 
@@ -163,12 +166,15 @@ func (q *Quota) Delay(ctx context.Context, n int64) (time.Duration, error) {
 	if n < 0 {
 		return 0, fmt.Errorf("headway: quota: the cost is %d; it must be 0 or more", n)
 	}
-	v := q.visit(n)
+	v := q.request(n)
 	if v == nil || ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
-	d, err := v.delay(ctx, true)
-	return d, q.fail(ctx, err)
+	d, err := q.t.desk.Delay(ctx, &v.Ticket)
+	if v.opened(ctx); err != nil {
+		return 0, q.fail(ctx, err)
+	}
+	return d, nil
 }
 
 // fail returns the public error for err, which is nil, the context's, or the store's.
@@ -176,52 +182,5 @@ func (q *Quota) fail(ctx context.Context, err error) error {
 	if err == nil || err == ctx.Err() {
 		return err
 	}
-	return fmt.Errorf("headway: %v, without the store: %w", q, q.t.store.why(err))
-}
-
-// spend counts n units of the visit's only claim, and returns what is left. While
-// the store is away they count in this process under StoreDownLocal; else spend
-// returns the store's error.
-func (v *visit) spend(ctx context.Context, n int64) (int64, error) {
-	c := &v.claims.few[0]
-	if v.t.store != nil {
-		res, err := v.t.store.do(ctx, v, store.OpSpend, c, n, 0)
-		if err == nil {
-			return res.Remaining[0], nil
-		}
-		if err == ctx.Err() || v.policy.Store.Down != StoreDownLocal {
-			return 0, err
-		}
-	}
-	l, b, _ := v.spendNear(ctx, n)
-	return l.Remaining(b), nil
-}
-
-// spendNear counts n units of the visit's only claim in memory. Its budget may be
-// forgotten meanwhile, and then the debt has to find the successor.
-func (v *visit) spendNear(ctx context.Context, n int64) (l *line.Line, b *line.Budget, at time.Duration) {
-	for {
-		v.open(ctx)
-		b := v.claims.few[0].budget
-		if at, ok := v.site.line.Spend(n, b); ok {
-			return &v.site.line, b, at
-		}
-	}
-}
-
-// left returns what is left of the visit's only claim: in this process's memory
-// while the store is away, unless it is the store's to say (StoreDownRefuse).
-func (v *visit) left(ctx context.Context) (int64, error) {
-	c := &v.claims.few[0]
-	if v.t.store != nil {
-		res, err := v.t.store.do(ctx, v, store.OpRead, c, 0, 0)
-		if err == nil {
-			return res.Remaining[0], nil
-		}
-		if err == ctx.Err() || v.policy.Store.Down == StoreDownRefuse {
-			return 0, err
-		}
-	}
-	v.open(ctx)
-	return v.site.line.Remaining(c.budget), nil
+	return fmt.Errorf("headway: %v, without the store: %w", q, err)
 }

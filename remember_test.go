@@ -389,7 +389,7 @@ func TestEveryMistakeIsReported(t *testing.T) {
 		`Hosts[0] = "a/b"`, `Hosts[1] = "x:0"`, "Limits[0]: limiter: N is -1", "Limits[1]: limiter: Per is 0s", "Limits[2]: limiter: Per is -1ns",
 		"Limits[3]: limiter: N is 1000000001", "Limits[4]: limiter: Law is 99", "Limits[5]: limiter: Per is 1ns", "Limits[6]: limiter: Unit is 0",
 		"Limits[7]: limiter: Burst is 3", "Limits[8]: limiter: Burst is -1", "Limits[9]: limiter: Strict is true", "Limits[10]: limiter: Per is",
-		`Limits[12] = "7/1s"`, `Name = "p": want another`, "Rules[0].Name is empty", "Rules[0].Limit: limiter: N and Per are 0", `Rules[1].Path = "x"`,
+		`Limits[12] = "7/1s"`, `Name = "p": want another`, "Rules[0].Name is empty", "Rules[0].Limit: limiter: Per is 0s", `Rules[1].Path = "x"`,
 		`Rules[2].Name = "r"`, `Rules[2].Methods[0] = "get"`,
 	} {
 		if !strings.Contains(err.Error(), want) {

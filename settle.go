@@ -8,23 +8,24 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/desk"
+	"github.com/headway-go/headway/internal/digest"
 	"github.com/headway-go/headway/internal/respbody"
-	"github.com/headway-go/headway/store"
+	"github.com/headway-go/headway/internal/roster"
+	"github.com/headway-go/headway/limiter"
 )
 
-// Settle corrects what the request that resp answers has cost under a rule,
-// once the true cost is known from its body: what was taken too much comes back
-// at once, to those in line first, and what was too little is a debt. Settling
-// again replaces what was settled before. Units that no longer count by then
-// are not given back.
+// Settle corrects what the request behind resp has cost under a rule, once the true
+// cost is known from the body. Excess units are returned immediately, to requests in
+// line first; missing units become a debt. Settling again replaces the previous
+// correction. Units that no longer count by then are not returned.
 //
 // The rule is named as in the policy, a Limit by its text. It must have a Cost
 // or a Settle, or be a Limit under a Call with a Cost; otherwise, and for a
 // negative cost or a response that did not come from a Transport, Settle
-// returns an error and changes nothing. While Config.Store is away it returns an
-// error too, and can be called again. resp is the response that the client
-// returned, not a copy. Any goroutine may settle it.
+// returns an error and changes nothing. While Config.Store is down it also returns an
+// error, and can be called again. resp is the response that the client returned, not a
+// copy. Any goroutine may settle it.
 func Settle(resp *http.Response, rule string, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("headway: settle rule %q: the cost is %d; it must be 0 or more", rule, cost)
@@ -53,48 +54,25 @@ type settlement struct {
 // A settleItem is what the request has taken under one rule so far.
 type settleItem struct {
 	rule  *rule
-	key   keyRef // kept
+	key   digest.Key // kept
 	cost  int64
-	parts []part // that the cost is made of, the latest last
-}
-
-// A part is units taken together: what the request started with, or a debt.
-type part struct {
-	line   *line.Line    // nil: a store has it
-	budget *line.Budget  // the same
-	at     time.Duration // when they began to count
-	cost   int64
+	units []desk.Units // that the cost is made of, the latest last
 }
 
 // settles reports whether the cost of a claim may turn out to be another.
-func (c *claim) settles(call Call) bool {
-	return c.rule.cost != nil || c.rule.settle != nil || c.rule.isLimit && call.Cost != 0
+func (r *rule) settles(call Call) bool {
+	return r.cost != nil || r.settle != nil || r.isLimit && call.Cost != 0
 }
 
-func (v *visit) settles(call Call) bool {
-	for _, c := range v.claims.all() {
-		if c.settles(call) {
-			return true
-		}
-	}
-	return false
-}
-
-// newSettlement returns the settlement of a request that was answered at an
+// newSettlement returns the settlement of a request whose response came at an
 // instant of its line.
-func newSettlement(v *visit, call Call, answered time.Duration) *settlement {
+func newSettlement(v *request, call Call, responded time.Duration) *settlement {
 	s := &settlement{t: v.t, policy: v.policy, host: v.name}
-	for _, c := range v.claims.all() {
-		if c.settles(call) {
-			at := v.grant.At
-			if c.rule.spec.Strict {
-				at = answered
-			}
-			p := part{at: at, cost: c.cost}
-			if v.far == nil {
-				p.line, p.budget = &v.site.line, c.budget
-			}
-			s.items = append(s.items, settleItem{c.rule, v.t.keep(c.key), c.cost, []part{p}})
+	claims := v.Claims.All()
+	for i := range claims {
+		c := &claims[i]
+		if r := &v.policy.rules[c.Rule.Place]; r.settles(call) {
+			s.items = append(s.items, settleItem{r, v.t.digests.Keep(c.Key), c.Cost, []desk.Units{v.Taken(c, responded)}})
 		}
 	}
 	return s
@@ -102,7 +80,7 @@ func newSettlement(v *visit, call Call, answered time.Duration) *settlement {
 
 // fromHeaders settles what Rule.Settle reads. The caller has a response to read,
 // whatever becomes of it. The events go to v.
-func (s *settlement) fromHeaders(v *visit, resp *http.Response) {
+func (s *settlement) fromHeaders(v *request, resp *http.Response) {
 	for i := range s.items {
 		if r := s.items[i].rule; r.settle != nil {
 			if cost, ok := r.settle(resp); ok && cost >= 0 {
@@ -118,10 +96,10 @@ func (s *settlement) fromHeaders(v *visit, resp *http.Response) {
 func (s *settlement) settle(rule string, cost int64) error {
 	s.mu.Lock()
 	for i := range s.items {
-		if s.items[i].rule.name == rule {
+		if s.items[i].rule.Name == rule {
 			kept, err := s.correct(&s.items[i], cost)
 			s.mu.Unlock()
-			s.t.tellKept(context.Background(), kept)
+			s.t.reportKept(context.Background(), kept)
 			return err
 		}
 	}
@@ -131,57 +109,46 @@ func (s *settlement) settle(rule string, cost int64) error {
 
 // correct makes cost what the request has taken under a rule, as far as it can,
 // and returns the events to report once s.mu is free. It holds s.mu even while a
-// store works: only those wait for that who settle the same response.
+// store works: only other calls that settle the same response wait for that.
 func (s *settlement) correct(i *settleItem, cost int64) (*keptEvents, error) {
 	ctx, before := context.Background(), i.cost
-	v := visit{t: s.t, route: route{policy: s.policy, name: s.host}}
+	v := request{t: s.t, route: route{policy: s.policy, name: s.host}}
+	v.Quota = true
+	v.Claim(roster.Claim{Rule: i.rule.Rule, Key: i.key})
+	v.open(limiter.Never)
 	v.keep()
-	v.claims.add(claim{rule: i.rule, key: i.key})
 	err := v.correct(ctx, i, cost)
+	v.opened(ctx)
 	if err != nil {
-		err = fmt.Errorf("headway: settle rule %q: %w", i.rule.name, err)
+		err = fmt.Errorf("headway: settle rule %q: %w", i.rule.Name, err)
 	}
-	e := Event{Kind: EventSettle, Policy: s.policy.name, Host: s.host, Rule: i.rule.name, Cost: i.cost - before}
+	e := Event{Kind: EventSettle, Policy: s.policy.name, Host: s.host, Rule: i.rule.Name, Cost: i.cost - before}
 	if v.kept != nil && e.Cost != 0 {
-		e.KeyDigest = s.t.digestOf(i.key)
-		if last := &i.parts[len(i.parts)-1]; last.line != nil {
-			e.Remaining = last.line.Remaining(last.budget)
-		} else {
-			e.Remaining, _ = v.left(ctx)
-		}
+		e.KeyDigest = s.t.digests.Of(i.key)
+		e.Remaining = s.t.desk.Left(ctx, &v.Ticket, &i.units[len(i.units)-1])
 		v.kept.list = append(v.kept.list, e)
 	}
 	return v.takeKept(), err
 }
 
-func (v *visit) correct(ctx context.Context, i *settleItem, cost int64) error {
+func (v *request) correct(ctx context.Context, i *settleItem, cost int64) error {
 	for cost < i.cost {
-		p := &i.parts[len(i.parts)-1]
-		n := min(i.cost-cost, p.cost)
-		if p.line != nil {
-			p.line.Give(p.budget, p.at, n) // a budget that is forgotten no longer counted them
-		} else if _, err := v.t.store.do(ctx, v, store.OpGive, &v.claims.few[0], n, p.at); err != nil {
+		last := len(i.units) - 1
+		n := min(i.cost-cost, i.units[last].N)
+		if err := v.t.desk.Refund(ctx, &v.Ticket, &i.units[last], n); err != nil {
 			return err
 		}
-		i.cost -= n
-		if p.cost -= n; p.cost == 0 && len(i.parts) > 1 {
-			i.parts = i.parts[:len(i.parts)-1]
+		if i.cost -= n; i.units[last].N == 0 && last > 0 {
+			i.units = i.units[:last]
 		}
 	}
-	more := cost - i.cost
-	if more == 0 {
+	if cost == i.cost {
 		return nil
 	}
-	p := part{cost: more}
-	if v.t.store != nil {
-		res, err := v.t.store.do(ctx, v, store.OpSpend, &v.claims.few[0], more, 0)
-		if err != nil {
-			return err
-		}
-		p.at = time.Duration(res.At)
-	} else {
-		p.line, p.budget, p.at = v.spendNear(ctx, more)
+	u, err := v.t.desk.Charge(ctx, &v.Ticket, cost-i.cost)
+	if err != nil {
+		return err
 	}
-	i.parts, i.cost = append(i.parts, p), cost
+	i.units, i.cost = append(i.units, u), cost
 	return nil
 }

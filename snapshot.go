@@ -7,7 +7,7 @@ import (
 
 	"github.com/headway-go/headway/breaker"
 	"github.com/headway-go/headway/internal/awake"
-	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/desk"
 	"github.com/headway-go/headway/limiter"
 )
 
@@ -24,7 +24,7 @@ type HostStatus struct {
 	Waiting int
 	// InFlight is how many requests are in flight: until their body is closed
 	// under MaxInFlight, else until their headers are in. It is 0 without
-	// MaxInFlight where the policy does not listen to answers.
+	// MaxInFlight when the policy reads no responses.
 	InFlight int
 	// MaxInFlight is the policy's; zero is no cap.
 	MaxInFlight int
@@ -33,9 +33,9 @@ type HostStatus struct {
 	// Breakers is the breaker of the host, if its policy has one, or those of
 	// all hosts of a Shared policy, by host.
 	Breakers []BreakerStatus
-	// Pauses are those that answers have raised and that have not ended.
+	// Pauses are those that responses have raised and that have not ended.
 	Pauses []PauseStatus
-	// Learned are the limits that answers have announced.
+	// Learned are the limits that responses have announced.
 	Learned []LearnedStatus
 }
 
@@ -54,47 +54,47 @@ type BreakerStatus struct {
 	Err error
 }
 
-// A PauseStatus is a pause that an answer has raised.
+// A PauseStatus is a pause that a response has raised.
 type PauseStatus struct {
 	// Rule is the rule whose requests it holds up; empty for all.
 	Rule string
 	// KeyDigest is the digest of the identity that it holds up, several keys
-	// joined by "+", each once; empty for everybody, and under Overflow.
+	// joined by "+", each once; empty for all identities, and under Overflow.
 	KeyDigest string
 	// Overflow says that it holds up only the identities that there is no room to
 	// remember; see Config.MaxHosts.
 	Overflow bool
 	// Left is the time until its end.
 	Left time.Duration
-	// Source is the dialect in which the answer spoke; empty where the answer
-	// gave no time, and the pause is the Transport's own.
+	// Source is the dialect of the response; empty if the response gave no time
+	// and the Transport chose one.
 	Source string
 }
 
 // A LearnedStatus is what the server has announced of one limit.
 type LearnedStatus struct {
-	// Rule is the rule that it belongs to; "learned", with the server's name for
-	// it, where it is a rule of its own.
+	// Rule is the rule that it belongs to; if it belongs to none, "learned" and the
+	// server's name for it.
 	Rule string
 	// KeyDigest is as in PauseStatus.
 	KeyDigest string
 	// Overflow is as in PauseStatus.
 	Overflow bool
-	// Source is the dialect in which the server spoke.
+	// Source is the dialect of the response.
 	Source string
-	// Window is the limit's period where the server says it, else zero.
+	// Window is the limit's period; zero if the server does not announce one.
 	Window time.Duration
-	// Limit is the most units per window; zero where the server does not say.
+	// Limit is the most units per window; zero if the server does not announce it.
 	Limit int64
-	// Remaining is what is left now, less what is granted and not answered. It is
-	// math.MaxInt64 where all has come back and no limit is known.
+	// Remaining is what is left now, less what requests in flight have taken. It is
+	// math.MaxInt64 once all units have come back and no limit is known.
 	Remaining int64
-	// Reset is the time until units come back; negative where nobody said it.
+	// Reset is the time until units come back; negative if the server did not announce it.
 	Reset time.Duration
-	// Age is the time since the answer.
+	// Age is the time since the response.
 	Age time.Duration
 	// Drift is how many units more the server has counted than were used here, as
-	// far as what it says is left shows it: what others have spent.
+	// far as the announced number shows: what other clients have spent.
 	Drift int64
 }
 
@@ -108,32 +108,23 @@ type RuleStatus struct {
 	// Limit is the limit in force.
 	Limit limiter.Limit
 	// Remaining is how many units could start now; negative in debt. Over a
-	// Config.Store it is what the store has said to this process last, less what has
-	// started since from a batch of Store.Batch.
+	// Config.Store it is what the store last reported to this process, less what has
+	// started since from units reserved by Store.Batch.
 	Remaining int64
-	// Age is the time since the store said it; zero in memory. Other processes may have
-	// used some meanwhile, and units may have come back.
+	// Age is the time since the store reported it; zero in memory. Other processes may
+	// have used some since, and units may have come back.
 	Age time.Duration
 }
 
 // Snapshot returns what is remembered of every host, by policy and host, for pages,
 // metrics and tests. It never waits for a Config.Store, asks it nothing, and holds no
-// lock for longer than it takes to read some hundred entries: a host with more than that is
-// read in pieces, each at one instant. Over a store it tells what the store has said to
-// this process last; see RuleStatus.Age.
+// lock for longer than it takes to read a few hundred entries: a host with more than that is
+// read in pieces, each at one instant. Over a store it returns what the store last reported
+// to this process; see RuleStatus.Age.
 func (t *Transport) Snapshot() []HostStatus {
-	policies := map[*sites]*policy{}
-	for _, p := range t.config.Load().policies {
-		policies[p.sites] = p
-	}
 	var list []HostStatus
-	all := t.table.look(policies)
-	if t.store != nil && t.store.client.Down() == nil {
-		list = t.store.statuses(policies, all)
-	} else {
-		for _, s := range all {
-			list = append(list, s.status())
-		}
+	for _, st := range t.desk.Status() {
+		list = append(list, hostStatus(&st))
 	}
 	slices.SortFunc(list, func(a, b HostStatus) int {
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Host, b.Host))
@@ -141,209 +132,47 @@ func (t *Transport) Snapshot() []HostStatus {
 	return list
 }
 
-// A sight is what a look at the table has found of one site.
-type sight struct {
-	*site
-	policy   *policy
-	overflow bool
-	keys     []*keyEntry // keys and identities
-	gates    []string    // hosts of a Shared policy
-}
-
-// piece bounds what is looked at while one lock is held: others wait for it.
-const piece = line.MostStatus
-
-// look returns the sites of policies with their keys. Those are found that are there
-// all the while.
-func (t *table) look(policies map[*sites]*policy) map[*site]*sight {
-	found := map[*site]*sight{}
-	at := func(s *site) *sight {
-		if found[s] == nil {
-			found[s] = &sight{site: s, policy: policies[s.sites]}
-		}
-		return found[s]
+func hostStatus(st *desk.Status) HostStatus {
+	h := HostStatus{
+		Policy: st.Plan.Name, Host: st.Host, Overflow: st.Overflow,
+		Waiting: st.Waiting, InFlight: st.InFlight, MaxInFlight: st.Plan.MaxInFlight,
 	}
-	for ss := range policies {
-		ss.mu.RLock()
-		if o := ss.overflow; o != nil {
-			at(o).overflow = true
-		}
-		ss.mu.RUnlock()
-	}
-	seen := map[*entry]bool{}
-	t.walk(func(e *entry) {
-		switch k := e.key; {
-		case policies[e.site.sites] == nil || seen[e]:
-			return
-		case k == nil:
-			at(e.site)
-		case k.id.place == gatePlace:
-			s := at(e.site)
-			s.gates = append(s.gates, k.text)
-		default:
-			s := at(e.site)
-			s.keys = append(s.keys, k)
-		}
-		seen[e] = true
-	})
-	for s, f := range found {
-		if !f.overflow && !s.current() { // forgotten meanwhile
-			delete(found, s)
+	for _, g := range st.Gates {
+		if b := g.Breaker(); b != nil {
+			h.Breakers = append(h.Breakers, BreakerStatus{g.Host, b.State(), b.Delay(awake.Now()), b.Cause()})
 		}
 	}
-	return found
-}
-
-// walk calls f with every entry that is in the ring all the while, and with some twice:
-// from the end on, since the last one takes the place of one that is forgotten.
-func (t *table) walk(f func(*entry)) {
-	var few [piece]*entry
-	t.mu.Lock()
-	left := len(t.ring)
-	t.mu.Unlock()
-	for left > 0 {
-		t.mu.Lock()
-		left = min(left, len(t.ring)) // what was behind it has been seen
-		n := copy(few[:], t.ring[max(0, left-piece):left])
-		t.mu.Unlock()
-		left -= n
-		for _, e := range few[:n] {
-			f(e)
-		}
+	for _, b := range st.Budgets {
+		h.Rules = append(h.Rules, RuleStatus{Rule: b.Rule.Name, KeyDigest: b.KeyDigest, Limit: limitOf(b.Limit), Remaining: b.Left, Age: b.Age})
 	}
-}
-
-// current reports whether s is the entry of its host.
-func (s *site) current() bool {
-	s.sites.mu.RLock()
-	defer s.sites.mu.RUnlock()
-	return s.sites.hosts[s.host] == s
-}
-
-func (s *sight) status() HostStatus {
-	p := s.policy
-	h := HostStatus{Policy: p.name, Host: s.host, Overflow: s.overflow, MaxInFlight: p.MaxInFlight, Breakers: s.breakers()}
-	rules := map[int]*rule{} // by place
-	var budgets []*line.Budget
-	places := map[*line.Budget]int{} // in h.Rules
-	add := func(r *rule, digest string, b *line.Budget) {
-		places[b] = len(h.Rules)
-		h.Rules = append(h.Rules, RuleStatus{Rule: r.name, KeyDigest: digest, Limit: limitOf(*p.spec(r.place))})
-		budgets = append(budgets, b)
-	}
-	for i := range p.rules {
-		r := &p.rules[i]
-		rules[r.place] = r
-		if b := s.at(r.index); b != nil {
-			add(r, "", b)
+	for _, a := range st.Announced {
+		rule := ""
+		if a.Rule != nil {
+			rule = a.Rule.Name
 		}
-	}
-	ids := s.newcomers()
-	for _, k := range s.keys {
-		switch {
-		case k.budget == nil:
-			ids = append(ids, k.id.who)
-		case rules[k.id.place] != nil && rules[k.id.place].key != nil:
-			add(rules[k.id.place], k.text, k.budget)
-		}
-	}
-	var heard []line.Announced
-	for first, from := true, 0; first || from < len(budgets) || len(ids) > 0; first = false {
-		some := budgets[from:min(len(budgets), from+piece)]
-		few := ids[:min(len(ids), piece-len(some))]
-		st := s.line.Status(some, few, first)
-		if first {
-			h.Waiting, h.InFlight = st.Waiting, st.InFlight
-		}
-		for i, left := range st.Left {
-			h.Rules[from+i].Remaining = left
-		}
-		heard = append(heard, st.Announced...)
-		from, ids = from+len(some), ids[len(few):]
-	}
-	h.hear(heard, places)
-	h.sort()
-	return h
-}
-
-// newcomers returns the identities that share what there is no room for.
-func (s *site) newcomers() (ids []uint64) {
-	k := s.keys.Load()
-	if k == nil {
-		return nil
-	}
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	for _, e := range k.newcomers {
-		ids = append(ids, e.id.who)
-	}
-	return ids
-}
-
-// breakers returns the breakers of a site.
-func (s *sight) breakers() (list []BreakerStatus) {
-	add := func(g *gate) {
-		if b := g.breaker.Load(); b != nil {
-			list = append(list, BreakerStatus{g.host, b.State(), b.Delay(awake.Now()), b.Cause()})
-		}
-	}
-	hosts := s.gates
-	for own := true; own || len(hosts) > 0; own = false {
-		var few []*gate
-		n := min(len(hosts), piece)
-		s.mu.Lock()
-		if gs := s.site.gates.Load(); gs != nil {
-			if own && gs.own != nil {
-				few = append(few, gs.own)
-			}
-			for _, host := range hosts[:n] {
-				if g := gs.hosts[host]; g != nil {
-					few = append(few, g)
-				}
-			}
-		}
-		s.mu.Unlock()
-		for _, g := range few {
-			add(g)
-		}
-		hosts = hosts[n:]
-	}
-	slices.SortFunc(list, func(a, b BreakerStatus) int { return cmp.Compare(a.Host, b.Host) })
-	return list
-}
-
-// hear adds what answers have brought. places says which of h.Rules a budget is.
-func (h *HostStatus) hear(all []line.Announced, places map[*line.Budget]int) {
-	for _, e := range all {
-		rule, key := "", e.Label
-		if i, ok := places[e.Rule]; ok {
-			if rule = h.Rules[i].Rule; key == "" {
-				key = h.Rules[i].KeyDigest
-			}
-		}
-		if e.Pause > 0 {
-			h.Pauses = append(h.Pauses, PauseStatus{Rule: rule, KeyDigest: key, Overflow: e.Shared, Left: e.Pause, Source: e.Source})
+		if a.Pause > 0 {
+			h.Pauses = append(h.Pauses, PauseStatus{Rule: rule, KeyDigest: a.KeyDigest, Overflow: a.Shared, Left: a.Pause, Source: a.Source})
 			continue
 		}
 		if rule == "" {
-			rule = learnedName(e.Name)
+			rule = learnedName(a.Name)
 		}
 		h.Learned = append(h.Learned, LearnedStatus{
-			Rule: rule, KeyDigest: key, Overflow: e.Shared, Source: e.Source, Window: e.Window, Limit: max(0, e.Limit),
-			Remaining: e.Left, Reset: e.Reset, Age: e.Age, Drift: e.Drift,
+			Rule: rule, KeyDigest: a.KeyDigest, Overflow: a.Shared, Source: a.Source, Window: a.Window, Limit: max(0, a.Limit),
+			Remaining: a.Left, Reset: a.Reset, Age: a.Age, Drift: a.Drift,
 		})
 	}
+	sortBy(h.Rules, func(r *RuleStatus) (string, string, time.Duration) { return r.Rule, r.KeyDigest, 0 })
+	sortBy(h.Pauses, func(p *PauseStatus) (string, string, time.Duration) { return p.Rule, p.KeyDigest, 0 })
+	sortBy(h.Learned, func(l *LearnedStatus) (string, string, time.Duration) { return l.Rule, l.KeyDigest, l.Window })
+	return h
 }
 
-// sort puts the rows in order.
-func (h *HostStatus) sort() {
-	slices.SortStableFunc(h.Rules, func(a, b RuleStatus) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest))
-	})
-	slices.SortStableFunc(h.Pauses, func(a, b PauseStatus) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest))
-	})
-	slices.SortStableFunc(h.Learned, func(a, b LearnedStatus) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.KeyDigest, b.KeyDigest), cmp.Compare(a.Window, b.Window))
+// sortBy sorts rows by rule, digest and window.
+func sortBy[T any](rows []T, key func(*T) (rule, digest string, window time.Duration)) {
+	slices.SortStableFunc(rows, func(a, b T) int {
+		rule, digest, window := key(&a)
+		rule2, digest2, window2 := key(&b)
+		return cmp.Or(cmp.Compare(rule, rule2), cmp.Compare(digest, digest2), cmp.Compare(window, window2))
 	})
 }

@@ -275,16 +275,16 @@ type record struct {
 	far   bool      // it has stood in the line of a store that went away
 }
 
-func (v *visit) newRecord(t *Trace) *record {
+func (v *request) newRecord(t *Trace) *record {
 	return &record{trace: t, TracedRequest: TracedRequest{
 		Policy: v.policy.name, Host: v.name, Attempt: AttemptFrom(v.req.Context()), Arrived: time.Now(),
 	}}
 }
 
 // started notes that the request is about to be sent.
-func (r *record) started(v *visit) {
+func (r *record) started(v *request) {
 	if r != nil {
-		r.Started = r.Arrived.Add(v.grant.Waited)
+		r.Started = r.Arrived.Add(v.Waited)
 		r.base = time.Now()
 	}
 }
@@ -298,22 +298,22 @@ func (r *record) answered() {
 
 // leftStore notes what has held the request up in the line of a store, which it
 // now leaves for that in memory.
-func (r *record) leftStore(v *visit) {
-	if r != nil && v.grant.Waited > 0 {
-		r.addCauses(v, v.grant.Waited)
-		r.Wait, r.Place, r.far = v.grant.Waited, r.line.Place, true
+func (r *record) leftStore(v *request) {
+	if r != nil && v.Waited > 0 {
+		r.addCauses(v, v.Waited)
+		r.Wait, r.Place, r.far = v.Waited, r.line.Place, true
 		r.line = line.Journal{}
 	}
 }
 
 // end adds the record to its trace.
-func (r *record) end(v *visit, resp *http.Response, err error) {
-	r.addCauses(v, v.grant.Waited-r.Wait)
+func (r *record) end(v *request, resp *http.Response, err error) {
+	r.addCauses(v, v.Waited-r.Wait)
 	if !r.far {
 		r.Place = r.line.Place
 	}
-	r.Wait = max(r.Wait, v.grant.Waited) // a panic leaves the latter at zero
-	r.Away, r.Err = v.away != nil, err
+	r.Wait = max(r.Wait, v.Waited) // a panic leaves the latter at zero
+	r.Away, r.Err = v.Down != nil, err
 	if resp != nil && !r.Started.IsZero() {
 		r.Status = resp.StatusCode
 	}
@@ -322,7 +322,7 @@ func (r *record) end(v *visit, resp *http.Response, err error) {
 
 // addCauses adds what has held the request up for the time that it has waited in
 // a line.
-func (r *record) addCauses(v *visit, waited time.Duration) {
+func (r *record) addCauses(v *request, waited time.Duration) {
 	if waited > 0 {
 		r.Causes = v.causes(r.Causes, &r.line, r.line.Arrived+waited)
 	}
@@ -330,7 +330,7 @@ func (r *record) addCauses(v *visit, waited time.Duration) {
 
 // causes divides the time from j.Arrived to end among its reasons, and adds them
 // to a list.
-func (v *visit) causes(list []WaitCause, j *line.Journal, end time.Duration) []WaitCause {
+func (v *request) causes(list []WaitCause, j *line.Journal, end time.Duration) []WaitCause {
 	own := v.ownCause(j)
 	behind := WaitCause{Kind: CauseBehind, Ahead: j.Ahead, Rule: own.Rule, KeyDigest: own.KeyDigest}
 	at := j.Arrived
@@ -384,7 +384,7 @@ func pausedAt(pauses []line.Span, at time.Duration) (longest line.Span, paused b
 }
 
 // ownCause is why the request waited when nobody stood before it.
-func (v *visit) ownCause(j *line.Journal) WaitCause {
+func (v *request) ownCause(j *line.Journal) WaitCause {
 	switch {
 	case j.Bind.Reason == line.ByPause:
 		return WaitCause{Kind: CauseRestart}
@@ -392,8 +392,8 @@ func (v *visit) ownCause(j *line.Journal) WaitCause {
 		return WaitCause{Kind: CauseLearned, Rule: learnedName(j.Bind.Name)}
 	}
 	c := WaitCause{Kind: CauseLimit}
-	if cl := v.claimOf(j.Bind.Need); j.Bind.Reason != 0 && cl != nil {
-		c.Rule, c.KeyDigest = cl.rule.name, v.t.digestOf(cl.key)
+	if cl := v.Need(j.Bind.Need); j.Bind.Reason != 0 && cl != nil {
+		c.Rule, c.KeyDigest = cl.Rule.Name, v.t.digests.Of(cl.Key)
 	}
 	return c
 }

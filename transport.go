@@ -1,7 +1,6 @@
 package headway
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,7 +9,9 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/attempt"
-	"github.com/headway-go/headway/internal/storeline"
+	"github.com/headway-go/headway/internal/desk"
+	"github.com/headway-go/headway/internal/digest"
+	"github.com/headway-go/headway/internal/roster"
 	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
 )
@@ -47,13 +48,10 @@ type Config struct {
 type Transport struct {
 	base     http.RoundTripper
 	observer Observer
-	digests  digester
-	known    memo // digests, where there is an observer
-	learned  memo // names of what was learned
-	table    table
-	routes   routes
-
-	store *farStore // nil: in memory; assigned once
+	desk     *desk.Desk // what stands between a request and its budgets
+	digests  *digest.Digester
+	learned  digest.Memo // names of announced limits
+	routes   *roster.Routes[route]
 
 	setting sync.Mutex // held by SetPolicies
 	config  atomic.Pointer[config]
@@ -65,25 +63,28 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	t := &Transport{base: base, observer: cfg.Observer, digests: newDigester(cfg.Secret)}
-	t.routes.init()
 	var bad error
-	t.table.digest = t.digestOf
-	if t.table.max = cfg.MaxHosts; cfg.MaxHosts == 0 {
-		t.table.max = 100_000
-	} else if cfg.MaxHosts < 0 {
-		bad = fmt.Errorf("headway: MaxHosts = %d: want a positive number, or zero for 100,000", cfg.MaxHosts)
+	most := cfg.MaxHosts
+	if most == 0 {
+		most = 100_000
+	} else if most < 0 {
+		bad = fmt.Errorf("headway: MaxHosts = %d: want a positive number, or zero for 100,000", most)
 	}
 	if cfg.Store != nil && len(cfg.Secret) == 0 {
-		bad = errors.Join(bad, errNoSecret)
+		bad = errors.Join(bad, errors.New("headway: Secret is empty: want the same secret in all processes that share the Store, since budgets are kept by the digests of keys"))
 	}
 	if err := errors.Join(bad, validatePolicies(cfg.Policies)); err != nil {
 		return nil, err
 	}
-	t.config.Store(compile(cfg.Policies, nil, cfg.Store != nil))
-	if cfg.Store != nil {
-		t.store = &farStore{storeline.Client{Store: cfg.Store, Max: t.table.max}}
+	watched := cfg.Observer != nil
+	digests := digest.New(cfg.Secret, watched)
+	t := &Transport{
+		base: base, observer: cfg.Observer, digests: digests, routes: roster.NewRoutes[route](),
+		desk: desk.New(&roster.Roster{Max: most, Digests: digests, Watched: watched}, cfg.Store),
 	}
+	c := compile(cfg.Policies, nil, t.desk)
+	t.desk.Configure(c.plans())
+	t.config.Store(c)
 	if w, ok := t.observer.(TransportObserver); ok {
 		w.Watch(t)
 	}
@@ -121,39 +122,39 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func init() {
-	attempt.RoundTrip = func(t http.RoundTripper, req *http.Request, heard *attempt.Reading) (*http.Response, error) {
-		heard.Done = false
-		return t.(*Transport).roundTrip(req, heard)
+	attempt.RoundTrip = func(t http.RoundTripper, req *http.Request, reading *attempt.Reading) (*http.Response, error) {
+		reading.Done = false
+		return t.(*Transport).roundTrip(req, reading)
 	}
 }
 
-// roundTrip is RoundTrip, and leaves in heard how the response was read, unless that
-// is nil.
-func (t *Transport) roundTrip(req *http.Request, heard *attempt.Reading) (*http.Response, error) {
+// roundTrip is RoundTrip, and leaves in reading how the response was read, unless that
+// is nil. Most requests can start at once: they go the short way of short.go.
+func (t *Transport) roundTrip(req *http.Request, reading *attempt.Reading) (*http.Response, error) {
 	ctx := req.Context()
 	with := carriedFrom(ctx)
 	if req.URL == nil || with.Bypass { // the base transport has an error for no URL
 		return t.base.RoundTrip(req)
 	}
-	if r := t.routes.find(t.config.Load(), req.URL); r != nil && r.budgets != nil && with == (carried{}) && ctx.Err() == nil {
-		if at, pass, ok := r.start(ctx); ok { // most requests: nothing to wait for
+	if r := t.findRoute(req.URL); r != nil && r.budgets != nil && with == (carried{}) && ctx.Err() == nil {
+		if at, pass, ok := desk.Start(ctx, r.host, r.gate, r.budgets, r.listens); ok {
 			if t.observer != nil {
-				t.tellStart(r, req, at)
+				t.reportShortStart(r, req, at)
 			}
-			if !r.policy.listens && r.gate == nil {
+			if !r.listens && r.gate == nil {
 				return oneOf(t.base.RoundTrip(req))
 			}
-			return t.sendStarted(r, req, at, pass, heard)
+			return t.sendStarted(r, req, at, pass, reading)
 		}
 	}
-	v := visit{t: t, req: req, route: t.route(req.URL), heard: heard}
+	v := request{t: t, req: req, route: t.route(req.URL), reading: reading}
 	if v.policy == nil {
 		return t.base.RoundTrip(req)
 	}
 	if with.trace != nil {
 		v.record = v.newRecord(with.trace)
 	}
-	return v.run(with.Call)
+	return v.run(ctx, with.Call)
 }
 
 // CloseIdleConnections closes the base transport's idle connections, if it can.
@@ -171,20 +172,21 @@ func (t *Transport) CloseIdleConnections() {
 // wait cannot be predicted, Delay is a lower bound. The error is a *KeyError, or the
 // context's if that ends before Config.Store responds.
 func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
-	call := CallFrom(req.Context())
+	ctx, call := req.Context(), CallFrom(req.Context())
 	if call.Bypass || req.URL == nil {
 		return 0, nil
 	}
-	v := visit{t: t, req: req, route: t.route(req.URL)}
+	v := request{t: t, req: req, route: t.route(req.URL)}
 	if v.policy == nil {
 		return 0, nil
 	}
 	if err := v.match(call); err != nil {
 		return 0, err
 	}
-	d, err := v.delay(req.Context(), false)
-	if err != nil && err != req.Context().Err() {
-		return t.store.retryIn(err), nil
+	d, err := t.desk.Delay(ctx, &v.Ticket)
+	v.opened(ctx)
+	if err != ctx.Err() { // the store's: nothing else says when the request could start
+		err = nil
 	}
 	return d, err
 }
@@ -197,51 +199,12 @@ func (t *Transport) WaitBudget(req *http.Request) (time.Duration, error) {
 	if call.Bypass || req.URL == nil {
 		return limiter.Never, nil
 	}
-	v := visit{t: t, req: req, route: t.route(req.URL)}
+	v := request{t: t, req: req, route: t.route(req.URL)}
 	if v.policy == nil {
 		return limiter.Never, nil
 	}
 	if err := v.match(call); err != nil {
 		return 0, err
 	}
-	return v.maxWait(req.Context(), call), nil
-}
-
-// tellStart tells of a request that has taken a unit of each of the route's
-// budgets at an instant. If the observer panics, it has not.
-func (t *Transport) tellStart(r *route, req *http.Request, at time.Duration) {
-	told := false
-	defer func() {
-		if !told {
-			r.site.line.UndoStart(r.budgets, r.policy.listens, at)
-			if req.Body != nil {
-				req.Body.Close()
-			}
-		}
-	}()
-	ctx := req.Context()
-	e := Event{Kind: EventStart, Policy: r.policy.name, Host: r.name, Attempt: AttemptFrom(ctx)}
-	for i, b := range r.budgets {
-		t.took(ctx, &e, r.policy.rules[i].name, keyRef{}, 1, r.site.line.Left(b))
-	}
-	t.observe(ctx, e)
-	told = true
-}
-
-// took notes in e, an EventStart, what the request took under one more rule. Of
-// the rule with the fewest units left e tells; it tells of the others here.
-func (t *Transport) took(ctx context.Context, e *Event, rule string, key keyRef, cost, left int64) {
-	digest := t.digestOf(key)
-	tightest := e.Rule == "" || left < e.Remaining
-	if e.Rule != "" {
-		other := *e
-		if !tightest {
-			other.Rule, other.KeyDigest, other.Cost, other.Remaining = rule, digest, cost, left
-		}
-		other.Kind, other.Wait = EventTake, 0
-		t.observe(ctx, other)
-	}
-	if tightest {
-		e.Rule, e.KeyDigest, e.Cost, e.Remaining = rule, digest, cost, left
-	}
+	return v.waitBudget(req.Context(), call), nil
 }

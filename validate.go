@@ -16,7 +16,7 @@ import (
 func validatePolicies(policies []Policy) error {
 	var v validator
 	names := map[string]int{} // to the policy that has the name
-	hosts := newHostTable(nil)
+	hosts := match.NewHostTable()
 	for i := range policies {
 		p := &policies[i]
 		name := p.name()
@@ -30,16 +30,12 @@ func validatePolicies(policies []Policy) error {
 			v.add(`Hosts is empty: want at least one, such as "api.example.com", or "*" for every host`)
 		}
 		for j, pattern := range p.Hosts {
-			k, wild, err := parseHostPattern(pattern)
-			if err != nil {
-				v.add("Hosts[%d] = %q: %w", j, pattern, err)
-				continue
-			}
 			// The same pattern twice in one policy is redundant, and no mistake.
-			if other, taken := hosts.patterns(wild)[k]; taken && other != i {
+			if other, err := hosts.Add(pattern, i); err != nil {
+				v.add("Hosts[%d] = %q: %w", j, pattern, err)
+			} else if other >= 0 && other != i {
 				v.add("Hosts[%d] = %q: want it in one policy only, Policies[%d] has it too", j, pattern, other)
 			}
-			hosts.patterns(wild)[k] = i
 		}
 
 		if p.MaxWait < 0 && p.MaxWait != NoWait && p.MaxWait != OneWindow && p.MaxWait != WaitForever {

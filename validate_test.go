@@ -1,6 +1,8 @@
 package headway
 
 import (
+	"github.com/headway-go/headway/internal/desk"
+
 	"errors"
 	"strings"
 	"testing"
@@ -97,7 +99,7 @@ func TestValidatePoliciesNamesTheMistake(t *testing.T) {
 		{"a rule named like a limit", one(func(p *Policy) {
 			p.Limits, p.Rules = []limiter.Limit{perSecond}, []Rule{{Name: "5/1s", Limit: perSecond}}
 		}), `Rules[0].Name = "5/1s": want another, Limits[0] has this one`},
-		{"a rule without a limit", rule(func(r *Rule) { r.Limit = limiter.Limit{} }), `Rules[0].Limit: limiter: N and Per`},
+		{"a rule without a limit", rule(func(r *Rule) { r.Limit = limiter.Limit{} }), `Rules[0].Limit: limiter: Per is`},
 		{"no method", rule(func(r *Rule) { r.Methods = []string{"GET", ""} }), `Rules[0].Methods[1] = "": want one method`},
 		{"two methods in one", rule(func(r *Rule) { r.Methods = []string{"GET,POST"} }), `Rules[0].Methods[0] = "GET,POST": want one method`},
 		{"a method in lower case", rule(func(r *Rule) { r.Methods = []string{"post"} }), `Rules[0].Methods[0] = "post": want "POST"`},
@@ -204,7 +206,7 @@ func FuzzHostPattern(f *testing.F) {
 			return
 		}
 		host := strings.Replace(pattern, "*", "x", 1)
-		if key, i := newHostTable(policies).lookup("https", host); i != 0 {
+		if key, i := compile(policies, nil, new(desk.Desk)).hosts.Lookup("https", host); i != 0 {
 			t.Errorf("%q: its own host %q (%q) is not found", pattern, host, key)
 		}
 	})

@@ -133,11 +133,8 @@ func (l Limit) Validate() error {
 // mistakes returns every mistake in l. The laws can count under an N of 0, but only
 // Blocked has one on purpose.
 func (l Limit) mistakes() []string {
-	if l == (Limit{}) {
-		return []string{"N and Per are 0; set both, or use Blocked() to admit nothing"}
-	}
 	bad := l.spec().Validate()
-	if l.N == 0 && l != Blocked() {
+	if l.N == 0 && l != Blocked() && l != (Limit{}) { // of the zero Limit it is enough that it has no period
 		bad = append([]string{"N is 0; it must be 1 to 1,000,000,000; to admit nothing, use Blocked()"}, bad...)
 	}
 	return bad

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// Hold calls release, once, when the request that resp answers is no longer
+// Hold calls release, once, when the request behind resp is no longer
 // in flight: when its body has been read to its end, has failed, or is closed,
-// when ctx, the request's context, ends, or when nobody holds the body any more.
+// when ctx, the request's context, ends, or when the body is garbage.
 // It replaces resp.Body to find out, unless there is no body to wait for; then
 // it calls release at once.
 //

@@ -1,21 +1,21 @@
-package headway
+package digest
 
 import "testing"
 
 // S13, the digests of it.
 func TestDigest(t *testing.T) {
 	secret := []byte("a secret of some length")
-	d := newDigester(secret)
+	d := New(secret, false)
 	got := d.digest("tenant-7")
 	// The first 96 bits of what openssl dgst -sha256 -hmac says. It must not
 	// change: logs and dashboards keep it.
 	if want := "b67f2acdab0d5a00db05c42e"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if again := newDigester([]byte("a secret of some length")).digest("tenant-7"); again != got {
+	if again := New([]byte("a secret of some length"), false).digest("tenant-7"); again != got {
 		t.Errorf("another process with the secret: got %s, want %s", again, got)
 	}
-	if other := newDigester([]byte("another secret")).digest("tenant-7"); other == got {
+	if other := New([]byte("another secret"), false).digest("tenant-7"); other == got {
 		t.Error("another secret gives the same digest")
 	}
 	if other := d.digest("tenant-8"); other == got {
@@ -28,11 +28,11 @@ func TestDigest(t *testing.T) {
 }
 
 func TestDigestWithoutSecret(t *testing.T) {
-	got := newDigester(nil).digest("k")
-	if again := newDigester([]byte{}).digest("k"); again != got {
+	got := New(nil, false).digest("k")
+	if again := New([]byte{}, false).digest("k"); again != got {
 		t.Errorf("got %s and %s, want one digest in the whole process", got, again)
 	}
-	if zero := (digester{func() []byte { return nil }}).digest("k"); zero == got {
+	if zero := (&Digester{secret: func() []byte { return nil }}).digest("k"); zero == got {
 		t.Error("no secret was made")
 	}
 }

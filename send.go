@@ -2,16 +2,18 @@ package headway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/headway-go/headway/internal/fault"
+	"github.com/headway-go/headway/internal/roster"
 )
 
 // send hands the request to the base transport. Where there is a breaker to report
 // to, body observes the request's body; see fault.Watch.
-func (t *Transport) send(req *http.Request, g *gate, body **fault.Body) (*http.Response, error) {
+func (t *Transport) send(req *http.Request, g *roster.Gate, body **fault.Body) (*http.Response, error) {
 	if g == nil || req.Body == nil {
 		return oneOf(t.base.RoundTrip(req))
 	}
@@ -25,9 +27,9 @@ func (t *Transport) send(req *http.Request, g *gate, body **fault.Body) (*http.R
 }
 
 // send is Transport.send, within AttemptTimeout.
-func (v *visit) send(ctx context.Context) (*http.Response, error) {
+func (v *request) send(ctx context.Context) (*http.Response, error) {
 	if v.policy.AttemptTimeout == 0 {
-		return v.t.send(v.req, v.gate, &v.body)
+		return v.t.send(v.req, v.Gate, &v.body)
 	}
 	return v.attempt(ctx)
 }
@@ -35,7 +37,7 @@ func (v *visit) send(ctx context.Context) (*http.Response, error) {
 // attempt is send under AttemptTimeout, with a copy of the request. The context of the
 // copy ends when no response arrives in time; otherwise it ends with the response's
 // body, for which v.cancel stays.
-func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
+func (v *request) attempt(ctx context.Context) (*http.Response, error) {
 	late := &attemptTimeout{policy: v.policy.name, host: v.name, after: v.policy.AttemptTimeout}
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(late.after, func() { cancel(late) })
@@ -44,7 +46,7 @@ func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
 		cancel(nil)
 	}
 	req := v.req.WithContext(ctx)
-	resp, err := v.t.send(req, v.gate, &v.body)
+	resp, err := v.t.send(req, v.Gate, &v.body)
 	if !timer.Stop() {
 		cancel(late) // the timer's function may not have done it yet
 	}
@@ -60,16 +62,16 @@ func (v *visit) attempt(ctx context.Context) (*http.Response, error) {
 	return resp, err
 }
 
-// release returns what to do when the request is no longer in flight; nil for nothing.
-func (v *visit) release() func() {
-	slot, cancel := v.grant.Slot, v.cancel
-	v.grant.Slot, v.cancel = false, nil
-	if !slot {
-		return cancel
-	}
-	release := v.releaser()
-	if cancel == nil {
+// releaseAfter returns what is to be done once the request's body is closed, or nil where it is
+// nothing: release, if there is any, and to end the context of AttemptTimeout.
+func (v *request) releaseAfter(release func()) func() {
+	cancel := v.cancel
+	v.cancel = nil
+	switch {
+	case cancel == nil:
 		return release
+	case release == nil:
+		return cancel
 	}
 	return func() {
 		cancel()
@@ -92,3 +94,17 @@ func (e *attemptTimeout) Error() string {
 func (e *attemptTimeout) Timeout() bool { return true }
 
 func (e *attemptTimeout) Temporary() bool { return true }
+
+// oneOf returns a response or an error, whatever the base transport has
+// returned. Of both, the error counts.
+func oneOf(resp *http.Response, err error) (*http.Response, error) {
+	switch {
+	case err == nil && resp != nil:
+		return resp, nil
+	case err == nil:
+		return nil, errors.New("headway: the base transport returned neither a response nor an error")
+	case resp != nil && resp.Body != nil:
+		resp.Body.Close()
+	}
+	return nil, err
+}

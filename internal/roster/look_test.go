@@ -1,23 +1,23 @@
-package headway
+package roster
 
 import (
 	"testing"
 )
 
 // fill returns a table whose ring has n keys of one site.
-func fill(n int) (*table, *site) {
-	ss := &sites{hosts: map[string]*site{}}
-	s := ss.add("h")
+func fill(n int) (*Roster, *Host) {
+	ss := &Hosts{hosts: map[string]*Host{}}
+	s := ss.newHostLocked("h")
 	ss.hosts["h"] = s
-	t := &table{max: n}
+	t := &Roster{Max: n}
 	for i := range n {
-		t.file(&keyEntry{entry: entry{site: s}, id: keyID{who: uint64(i) + 1}})
+		t.addKeyLocked(&key{entry: entry{host: s}, id: keyID{identity: uint64(i) + 1}})
 	}
 	return t, s
 }
 
 // drop takes an entry out of the ring as makeRoom does.
-func (t *table) drop(i int) {
+func (t *Roster) drop(i int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.ring) - 1
@@ -28,7 +28,7 @@ func (t *table) drop(i int) {
 // A look at the table holds its lock for one piece at a time, and never while what was
 // found is looked at: what is forgotten after the first piece is not found any more.
 func TestLookTakesTheTableInPieces(t *testing.T) {
-	tab, _ := fill(4 * piece)
+	tab, _ := fill(4 * Piece)
 	first := tab.ring[0]
 	calls := 0
 	tab.walk(func(e *entry) {
@@ -39,7 +39,7 @@ func TestLookTakesTheTableInPieces(t *testing.T) {
 			t.Error("an entry was found after it was forgotten: more than a piece was copied at once")
 		}
 	})
-	if calls < 4*piece-1 {
+	if calls < 4*Piece-1 {
 		t.Errorf("%d entries were found, want all others", calls)
 	}
 }
@@ -47,7 +47,7 @@ func TestLookTakesTheTableInPieces(t *testing.T) {
 // What is there all the while is found, whatever is forgotten meanwhile.
 func TestLookMissesNothing(t *testing.T) {
 	for _, every := range []int{1, 2, 3, 7} {
-		tab, _ := fill(6*piece + 17)
+		tab, _ := fill(6*Piece + 17)
 		kept := map[*entry]bool{}
 		for _, e := range tab.ring {
 			kept[e] = true

@@ -1,4 +1,4 @@
-package headway
+package match
 
 import (
 	"net/url"
@@ -9,16 +9,15 @@ import (
 )
 
 // tableOf returns the table of one policy per pattern.
-func tableOf(t *testing.T, patterns ...string) *hostTable {
+func tableOf(t testing.TB, patterns ...string) *HostTable {
 	t.Helper()
-	policies := make([]Policy, len(patterns))
+	table := NewHostTable()
 	for i, p := range patterns {
-		policies[i].Hosts = []string{p}
+		if _, err := table.Add(p, i); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := validatePolicies(policies); err != nil {
-		t.Fatal(err)
-	}
-	return newHostTable(policies)
+	return table
 }
 
 func TestHostLookup(t *testing.T) {
@@ -70,7 +69,7 @@ func TestHostLookup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, i := table.lookup(u.Scheme, u.Host)
+		key, i := table.Lookup(u.Scheme, u.Host)
 		got := ""
 		if i >= 0 {
 			got = patterns[i]
@@ -84,7 +83,7 @@ func TestHostLookup(t *testing.T) {
 func TestHostWithoutPolicy(t *testing.T) {
 	table := tableOf(t, "example.com", "other.example.com:8443")
 	for _, host := range []string{"a.example.com", "example.org", "other.example.com"} {
-		if _, i := table.lookup("https", host); i != -1 {
+		if _, i := table.Lookup("https", host); i != -1 {
 			t.Errorf("%s: got policy %d, want none", host, i)
 		}
 	}
@@ -94,7 +93,7 @@ func TestHostWithoutPolicy(t *testing.T) {
 func TestHostWithoutScheme(t *testing.T) {
 	table := tableOf(t, "example.com")
 	for host, want := range map[string]string{"Example.com.": "example.com", "example.com:443": "example.com:443"} {
-		if key, i := table.lookup("", host); key != want || i != 0 {
+		if key, i := table.Lookup("", host); key != want || i != 0 {
 			t.Errorf("%s: got %q of %d, want %q of 0", host, key, i, want)
 		}
 	}
@@ -108,14 +107,14 @@ func TestOneHost(t *testing.T) {
 			"example.com", "Example.COM", "Example.COM:443", "example.com.", "example.com.:443",
 			"example.com:", "example.com:0443", "EXAMPLE.COM.:",
 		} {
-			if key, i := table.lookup("https", host); key != "example.com" || i != 0 {
+			if key, i := table.Lookup("https", host); key != "example.com" || i != 0 {
 				t.Errorf("%s under %s: got %q of %d, want example.com of 0", host, pattern, key, i)
 			}
 		}
 	}
 	table := tableOf(t, "example.com")
 	for _, host := range []string{"example.com:8443", "Example.com.:8443", "EXAMPLE.com:08443"} {
-		if key, _ := table.lookup("https", host); key != "example.com:8443" {
+		if key, _ := table.Lookup("https", host); key != "example.com:8443" {
 			t.Errorf("%s: got %q, want example.com:8443", host, key)
 		}
 	}
@@ -126,13 +125,15 @@ func TestHostCanonicalProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "example", "com", "x-y", "ü"}), 1, 4).Draw(t, "labels")
 		name := strings.Join(labels, ".")
-		var patterns []Policy
+		table, n := NewHostTable(), 0
 		for _, p := range []string{"*.com", "*.example.com", name, "*"} {
 			if rapid.Bool().Draw(t, p) {
-				patterns = append(patterns, Policy{Name: p, Hosts: []string{p}})
+				if _, err := table.Add(p, n); err != nil {
+					t.Fatal(err)
+				}
+				n++
 			}
 		}
-		table := newHostTable(patterns)
 		port := rapid.SampledFrom([]string{"", ":", ":80", ":443", ":0443", ":8080"}).Draw(t, "port")
 		spelled := name
 		if rapid.Bool().Draw(t, "upper") {
@@ -142,12 +143,12 @@ func TestHostCanonicalProperty(t *testing.T) {
 			spelled += "."
 		}
 		scheme := rapid.SampledFrom([]string{"http", "https"}).Draw(t, "scheme")
-		key, i := table.lookup(scheme, spelled+port)
-		want, j := table.lookup(scheme, name+port)
+		key, i := table.Lookup(scheme, spelled+port)
+		want, j := table.Lookup(scheme, name+port)
 		if key != want || i != j {
 			t.Fatalf("%s: got %q of %d, want %q of %d as for %s", spelled+port, key, i, want, j, name+port)
 		}
-		if again, k := table.lookup(scheme, key); again != key || k != i {
+		if again, k := table.Lookup(scheme, key); again != key || k != i {
 			t.Fatalf("%s: got %q of %d when looked up again, want %q of %d", spelled+port, again, k, key, i)
 		}
 	})
@@ -161,19 +162,19 @@ func TestHostLookupZeroAllocs(t *testing.T) {
 	for _, host := range []string{
 		"example.com", "example.com:443", "example.com.", "a.b.example.com:8443", "xn--bcher-kva.example", "[::1]", "[::1]:8443", "127.0.0.1",
 	} {
-		if n := testing.AllocsPerRun(100, func() { table.lookup("https", host) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { table.Lookup("https", host) }); n != 0 {
 			t.Errorf("%s: got %v allocations, want 0", host, n)
 		}
 	}
 }
 
 func BenchmarkHostLookup(b *testing.B) {
-	table := newHostTable([]Policy{{Hosts: []string{"example.com"}}, {Hosts: []string{"*.example.com"}}})
+	table := tableOf(b, "example.com", "*.example.com")
 	for _, host := range []string{"example.com", "a.b.example.com:8443", "Example.COM."} {
 		b.Run("host="+host, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				table.lookup("https", host)
+				table.Lookup("https", host)
 			}
 		})
 	}

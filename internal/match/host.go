@@ -1,4 +1,4 @@
-package headway
+package match
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"github.com/headway-go/headway/internal/hostname"
 )
 
-// A hostTable finds the policy of a host. It is filled first and read-only
+// A HostTable finds the policy of a host, by its index. It is filled first and read-only
 // afterwards.
-type hostTable struct {
+type HostTable struct {
 	exact map[hostPort]int
 	// suffix holds "*.example.com" as ".example.com" and "*" as "".
 	suffix map[hostPort]int
@@ -22,30 +22,34 @@ type hostTable struct {
 // that means every port.
 type hostPort struct{ name, port string }
 
-// newHostTable returns the table of policies that validatePolicies has passed.
-func newHostTable(policies []Policy) *hostTable {
-	t := &hostTable{exact: map[hostPort]int{}, suffix: map[hostPort]int{}}
-	for i := range policies {
-		for _, p := range policies[i].Hosts {
-			if k, wild, err := parseHostPattern(p); err == nil {
-				t.patterns(wild)[k] = i
-			}
-		}
-	}
-	return t
+// NewHostTable returns an empty table.
+func NewHostTable() *HostTable {
+	return &HostTable{exact: map[hostPort]int{}, suffix: map[hostPort]int{}}
 }
 
-func (t *hostTable) patterns(wild bool) map[hostPort]int {
+// Add puts the policy with an index under a pattern, and returns the one that has been
+// there; -1 for none. The error says what is wrong with the pattern.
+func (t *HostTable) Add(pattern string, policy int) (before int, err error) {
+	k, wild, err := parseHostPattern(pattern)
+	if err != nil {
+		return -1, err
+	}
+	in := t.exact
 	if wild {
-		return t.suffix
+		in = t.suffix
 	}
-	return t.exact
+	before, taken := in[k]
+	if !taken {
+		before = -1
+	}
+	in[k] = policy
+	return before, nil
 }
 
-// lookup returns the canonical text of a URL's host, under which its state is
+// Lookup returns the canonical text of a URL's host, under which its state is
 // kept, and the index of its policy, -1 without one. See hostname.Canonical for
 // which hosts have one text.
-func (t *hostTable) lookup(scheme, host string) (key string, policy int) {
+func (t *HostTable) Lookup(scheme, host string) (key string, policy int) {
 	var k hostPort
 	key, k.name, k.port = hostname.Canonical(scheme, host)
 	if k.name == "" {

@@ -12,13 +12,13 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// answer returns the response that RefuseWithResponse stands for.
+// refusalResponse returns the response that RefuseWithResponse stands for.
 //
 // The SDKs of OpenAI and Stripe read error.type, error.code and error.message, all
 // strings; Stripe's retries only a 429 with the code lock_timeout by itself. Discord's
 // SDK reads retry_after as a float64 and cuts it to milliseconds. Whole seconds survive
 // that, and an integer field too.
-func answer(req *http.Request, refused refusalError) *http.Response {
+func refusalResponse(req *http.Request, refused refusalError) *http.Response {
 	kind, code, reason, retryAfter := "unavailable_error", "unavailable", "open", time.Duration(0)
 	switch e := refused.(type) {
 	case *ThrottledError:

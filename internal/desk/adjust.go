@@ -1,0 +1,115 @@
+package desk
+
+import (
+	"context"
+	"time"
+
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/roster"
+	"github.com/headway-go/headway/store"
+)
+
+// Units are units of one budget that were taken together: what a request started with, or a
+// debt.
+type Units struct {
+	N      int64
+	at     time.Duration // when they began to count
+	line   *line.Line    // nil: a store has them
+	budget *line.Budget  // the same
+}
+
+// Taken returns the units that the request has started with under a claim. Strict ones count
+// from the instant that Responded has returned.
+func (k *Ticket) Taken(c *roster.Claim, responded time.Duration) Units {
+	u := Units{N: c.Cost, at: k.At}
+	if c.Rule.Limit.Strict {
+		u.at = responded
+	}
+	if k.stored == nil {
+		u.line, u.budget = &k.Host.Line, c.Budget
+	}
+	return u
+}
+
+// Spend counts n units of a Ticket's only claim as used now. A negative n gives back the
+// oldest units that still count. While the store is down they count in this process, if each
+// process keeps to its share then. It returns what is left. The error is the context's, or
+// says why the store does not decide.
+func (d *Desk) Spend(ctx context.Context, k *Ticket, n int64) (left int64, err error) {
+	if d.shared != nil {
+		res, err := d.shared.do(ctx, k, store.OpSpend, &k.Claims.All()[0], n, 0)
+		switch {
+		case err == nil:
+			return res.Remaining[0], nil
+		case err == ctx.Err():
+			return 0, err
+		case k.Plan.Stored.Down != roster.Local:
+			return 0, d.shared.why(err)
+		}
+	}
+	u := k.spendLocal(n)
+	return u.line.Remaining(u.budget), nil
+}
+
+// spendLocal counts n units of k's only claim in memory. Its budget may be forgotten
+// meanwhile, and then the debt has to find the successor.
+func (k *Ticket) spendLocal(n int64) Units {
+	for {
+		k.locate()
+		k.openBudgets()
+		b := k.Claims.All()[0].Budget
+		if at, ok := k.Host.Line.Spend(n, b); ok {
+			return Units{n, at, &k.Host.Line, b}
+		}
+	}
+}
+
+// Charge is Spend for the correction of a cost: where the store does not decide it is an error,
+// and can be done again. It returns the units, for Refund.
+func (d *Desk) Charge(ctx context.Context, k *Ticket, n int64) (Units, error) {
+	if d.shared == nil {
+		return k.spendLocal(n), nil
+	}
+	res, err := d.shared.do(ctx, k, store.OpSpend, &k.Claims.All()[0], n, 0)
+	return Units{N: n, at: time.Duration(res.At)}, err
+}
+
+// Refund gives n of some units back, under k's only claim. Those that no longer count are not
+// given back.
+func (d *Desk) Refund(ctx context.Context, k *Ticket, u *Units, n int64) error {
+	if u.line != nil {
+		u.line.Give(u.budget, u.at, n) // a budget that is forgotten no longer counted them
+	} else if _, err := d.shared.do(ctx, k, store.OpGive, &k.Claims.All()[0], n, u.at); err != nil {
+		return err
+	}
+	u.N -= n
+	return nil
+}
+
+// Left returns what is left of the budget that some units are of, under k's only claim.
+func (d *Desk) Left(ctx context.Context, k *Ticket, u *Units) int64 {
+	if u.line != nil {
+		return u.line.Remaining(u.budget)
+	}
+	left, _ := d.Remaining(ctx, k)
+	return left
+}
+
+// Remaining returns what is left of k's only claim. While the store is down it is what this
+// process may use, unless it is the store's to say. See Spend for errors.
+func (d *Desk) Remaining(ctx context.Context, k *Ticket) (int64, error) {
+	if d.shared != nil {
+		res, err := d.shared.do(ctx, k, store.OpRead, &k.Claims.All()[0], 0, 0)
+		switch {
+		case err == nil:
+			return res.Remaining[0], nil
+		case err == ctx.Err():
+			return 0, err
+		case k.Plan.Stored.Down == roster.Refuse:
+			return 0, d.shared.why(err)
+		}
+	}
+	k.locate()
+	k.openBudgets()
+	return k.Host.Line.Remaining(k.Claims.All()[0].Budget), nil
+}

@@ -1,0 +1,221 @@
+package desk
+
+import (
+	"context"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/roster"
+	"github.com/headway-go/headway/store"
+)
+
+// An Audience is whom a pause concerns.
+type Audience uint8
+
+const (
+	ToIdentity Audience = iota // requests with the same keys; all where the request has none
+	ToRule                     // of these, requests that the first narrow rule matches
+	ToAll                      // all requests to the host
+)
+
+// An Effect is what an announcement has changed, as far as that is to be reported.
+type Effect struct {
+	OK        bool          // it is in force
+	Lasts     time.Duration // of a pause, from now; zero: no request waits longer by it
+	Cut       bool          // it was announced to be longer
+	Final     bool          // a later pause cannot replace it
+	Rule      *roster.Rule  // which it concerns; nil: no single one
+	KeyDigest string
+	Drift     int64 // of a limit: units that others have spent
+}
+
+// narrowest returns the claim of the first rule that is for some methods or
+// paths only, or nil.
+func (k *Ticket) narrowest() *roster.Claim {
+	claims := k.Claims.All()
+	for i := range claims {
+		if c := &claims[i]; c.Cost > 0 && c.Rule.Narrow {
+			return c
+		}
+	}
+	return nil
+}
+
+// Pause has the requests wait that a response concerns, those in line among them.
+func (k *Ticket) Pause(ctx context.Context, p *line.Pause, to Audience) (e Effect) {
+	p.Started = k.At
+	for _, c := range k.Claims.All() {
+		p.Limits = append(p.Limits, c.Rule.Limit)
+	}
+	if k.stored != nil {
+		return k.stored.pause(ctx, k, p, to)
+	}
+	err := k.retry(func() (err error) {
+		e = Effect{}
+		p.Scope = line.Scope{}
+		if to != ToAll && k.identity.audience != 0 {
+			p.Identity, e.KeyDigest = k.identity.audience, k.label()
+		}
+		if c := k.narrowest(); to == ToRule && c != nil {
+			p.Rule, e.Rule = c.Budget, c.Rule
+		}
+		p.Open = k.Plan.Open && p.Identity == 0 && p.Rule == nil
+		e.Lasts, err = k.Host.Line.AnnouncePause(p)
+		return err
+	})
+	if e.OK = err == nil; !e.OK {
+		e.Lasts = 0
+	}
+	return e
+}
+
+// IsNews reports whether it matters to say that p, with its effect, is in force: another may
+// have been reported that is about as long.
+func (k *Ticket) IsNews(p *line.Pause, e Effect) bool {
+	if k.stored == nil {
+		return k.Host.Line.IsNews(p)
+	}
+	rule := ""
+	if e.Rule != nil {
+		rule = e.Rule.Name
+	}
+	return k.stored.line.IsNews(e.KeyDigest+"\n"+rule, e.Lasts)
+}
+
+// Halt keeps requests in this process from starting while the length of a pause that concerns
+// them is being read. It returns nil in memory: there a pause is raised at once, and replaced,
+// which a store cannot do.
+func (k *Ticket) Halt(to Audience) (release func()) {
+	if k.stored == nil {
+		return nil
+	}
+	return k.stored.line.Halt(k.stored.audienceOf(k, to))
+}
+
+// Limit takes in how many units of a limit the server says are left: of the budget of a claim,
+// or, where that is nil, of the request's identity.
+func (k *Ticket) Limit(ctx context.Context, key line.AnnouncedKey, dialect string, said law.Said, c *roster.Claim) (e Effect) {
+	if c != nil {
+		e.Rule = c.Rule
+	}
+	if k.stored != nil {
+		e.OK = k.stored.limit(ctx, k, key, dialect, &said, c) == nil
+		e.KeyDigest = k.limitDigest(c)
+		return e
+	}
+	err := k.retry(func() (err error) {
+		var s line.Scope
+		own := int64(1)
+		if c != nil {
+			s.Rule, own = c.Budget, c.Cost
+		} else {
+			s.Identity = k.identity.audience
+		}
+		if k.grant.InFlight {
+			said.Own = own
+		}
+		e.Drift, err = k.Host.Line.AnnounceLimit(s, key, dialect, &said, nil)
+		return err
+	})
+	e.OK, e.KeyDigest = err == nil, k.limitDigest(c)
+	return e
+}
+
+// limitDigest returns whose limit an announced one is, if that is to be reported.
+func (k *Ticket) limitDigest(c *roster.Claim) string {
+	switch {
+	case !k.desk.Roster.Watched:
+		return ""
+	case c != nil:
+		return k.desk.Roster.Digests.Of(c.Key)
+	case k.identity.of == 0 || k.stored == nil && k.identity.audience == 0:
+		return ""
+	}
+	return k.label()
+}
+
+// Succeeded says that the request has succeeded: the pauses that held it no longer grow, and
+// without limits a restart may go as fast as such requests did. A store is waited for no longer
+// than ctx.
+func (k *Ticket) Succeeded(ctx context.Context) {
+	open := len(k.Claims.All()) == 0
+	if k.stored != nil {
+		if k.announced { // while the store is down, pauses grow on
+			op := store.Op{Kind: store.OpSuccess, Group: group(k.Plan, k.Name), Audiences: k.stored.ask.Audiences, Taken: int64(k.At)}
+			k.stored.line.Do(ctx, op, false, false)
+		}
+		if open {
+			k.stored.line.Served(store.Instant(k.At))
+		}
+		return
+	}
+	if k.announced {
+		k.Host.Line.Succeeded(k.identity.audience, k.At)
+	}
+	if open {
+		k.Host.Line.Served(k.At, false)
+	}
+}
+
+// audienceOf returns whom a pause concerns: an audience and, of that, the requests that need
+// the budget only, if it is not empty.
+func (at *stored) audienceOf(k *Ticket, to Audience) (audience, only string) {
+	audience = all
+	if to != ToAll {
+		audience = k.audience()
+	}
+	if c := k.narrowest(); to == ToRule && c != nil {
+		only = k.budget(c)
+	}
+	return audience, only
+}
+
+func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audience) (e Effect) {
+	e.Final = true
+	if p.For == 0 {
+		return e
+	}
+	op := store.Op{Kind: store.OpPause, Group: group(k.Plan, k.Name), Pause: &store.Pause{
+		For: p.For, Grow: p.Grow, Most: p.Most, Started: int64(p.Started), Source: p.Source,
+	}}
+	for i := range p.Limits {
+		op.Pause.Limits = append(op.Pause.Limits, limitOf(&p.Limits[i]))
+	}
+	if op.Audience, op.Only = at.audienceOf(k, to); op.Audience != all {
+		e.KeyDigest = k.label()
+	}
+	if op.Only != "" {
+		e.Rule = k.narrowest().Rule
+	}
+	if k.Plan.Open && op.Audience == all && op.Only == "" {
+		op.Pause.Found = max(1, at.line.Found(op.Pause.Started))
+	}
+	res, err := at.line.Do(ctx, op, false, true)
+	if err != nil {
+		return e
+	}
+	if e.OK, e.Lasts = true, res.Paused; e.Lasts > 0 {
+		at.line.Paused(op.Audience, op.Only, line.Span{To: e.Lasts, Source: p.Source, Status: p.Status})
+	}
+	return e
+}
+
+func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, dialect string, said *law.Said, c *roster.Claim) error {
+	op := store.Op{Kind: store.OpLearn, Group: group(k.Plan, k.Name), Audience: all, Learn: &store.Learn{
+		Name: key.Name, Window: key.Window, Left: said.Left, Limit: said.Limit, Reset: time.Duration(said.Reset),
+		Period: time.Duration(said.Window), Started: said.Started, Pace: said.Pace, Source: dialect,
+	}}
+	where := all
+	switch {
+	case c != nil:
+		op.Only = k.budget(c)
+		where = op.Only
+	case k.identity.of != 0:
+		op.Audience = k.audience()
+		where = op.Audience
+	}
+	op.Learn.InFlight = at.line.InFlight(where, at.grant)
+	_, err := at.line.Do(ctx, op, false, true)
+	return err
+}

@@ -1,0 +1,158 @@
+package desk
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/roster"
+	"github.com/headway-go/headway/internal/storeline"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
+)
+
+// What happens while the store does not decide: it cannot be asked, or a row that a request
+// needs cannot be read.
+
+// rowRetry is the time after which a request may try again that was refused because a
+// row cannot be read.
+const rowRetry = time.Second
+
+// isDown reports whether the error of a storeline is that the store does not decide.
+func isDown(err error) bool {
+	_, row := err.(*store.RowError)
+	return row || err == storeline.ErrDown
+}
+
+// why returns why the store does not decide, from the error of the request that found out.
+func (s *shared) why(err error) error {
+	if row, ok := err.(*store.RowError); ok {
+		return row
+	}
+	if err := s.client.Down(); err != nil {
+		return err
+	}
+	return storeline.ErrDown // it is up again by now, but this request goes on as it began
+}
+
+// retryIn returns when it makes sense to ask the store again after that error.
+func (s *shared) retryIn(err error) time.Duration {
+	if err == storeline.ErrDown {
+		return s.client.ProbeIn()
+	}
+	return rowRetry
+}
+
+// fallBack refuses a request for which the store does not decide, or has it enter again, in
+// memory, with what is left of its wait budget.
+func (d *Desk) fallBack(k *Ticket, err error) (*line.Refusal, error) {
+	d.leaveStore(k, err)
+	if k.Plan.Stored.Down == roster.Refuse {
+		return &line.Refusal{Reason: line.ByStore, RetryAfter: d.shared.retryIn(err), AtLeast: true, Need: -1, Cause: k.Down}, nil
+	}
+	if k.before = k.Waited; k.MaxWait >= 0 {
+		k.MaxWait = max(0, k.MaxWait-k.before)
+	}
+	return nil, ErrAgain
+}
+
+// leaveStore has k go on in this process's memory.
+func (d *Desk) leaveStore(k *Ticket, err error) {
+	k.Down = d.shared.why(err)
+	k.close()
+	if k.Plan.Stored.Down == roster.Admit {
+		k.Claims.clear()
+	}
+}
+
+// Prepare completes a plan that is not in force yet: what this process's memory holds each rule
+// to, and what lines of a store need to know.
+func (d *Desk) Prepare(p *roster.Plan) {
+	if d.shared != nil {
+		p.InStore = &storeline.Plan{Limits: map[string]limiter.Limit{}, Waiting: p.MaxWaiting, InFlight: p.MaxInFlight, Batch: p.Stored.Batch}
+	}
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if r.Local = r.Limit; p.InStore != nil {
+			r.Local = share(r.Limit, p.Stored.Share)
+			p.InStore.Limits[r.Stored] = limitOf(&r.Limit)
+		}
+	}
+}
+
+// share returns the part of a limit that a process may use while the store is down.
+func share(l law.Spec, of float64) law.Spec {
+	if of == 0 {
+		of = 0.25
+	}
+	part := func(n int64) int64 {
+		if n <= 0 {
+			return n
+		}
+		return max(1, int64(float64(n)*of))
+	}
+	l.N, l.Burst = part(l.N), part(l.Burst)
+	return l
+}
+
+// A Notice is something that has happened to the store, to be reported once.
+type Notice struct {
+	Kind NoticeKind
+	Err  error
+	Row  *Row // StoreRow
+}
+
+// NoticeKind is what has happened.
+type NoticeKind uint8
+
+const (
+	StoreDown  NoticeKind = iota // it cannot be asked
+	StoreUp                      // it can be asked again
+	StoreRow                     // a row cannot be read
+	StoreClock                   // its clock was set back
+)
+
+// A Row is which budget or announcements cannot be read, as far as that is known.
+type Row struct {
+	Anew               bool // the row was set aside, and its name has begun anew
+	Policy, Host, Rule string
+	KeyDigest          string
+}
+
+// Notices returns, once and to one caller, what has happened to the store.
+func (d *Desk) Notices() (list []Notice) {
+	if d.shared == nil {
+		return nil
+	}
+	for _, n := range d.shared.client.Notices() {
+		switch {
+		case n.Row != nil:
+			list = append(list, Notice{StoreRow, n.Row, d.rowOf(n.Row)})
+		case n.Back != 0:
+			list = append(list, Notice{Kind: StoreClock, Err: fmt.Errorf("the store's clock has been set back by %v or more", n.Back)})
+		case n.Err == nil:
+			list = append(list, Notice{Kind: StoreUp})
+		default:
+			list = append(list, Notice{Kind: StoreDown, Err: n.Err})
+		}
+	}
+	return list
+}
+
+func (d *Desk) rowOf(e *store.RowError) *Row {
+	row := &Row{Anew: e.Anew}
+	for _, p := range *d.plans.Load() {
+		if strings.HasPrefix(e.Group, p.Stored.Group) {
+			row.Policy, row.Host = p.Name, hostOf(e.Group)
+			if r, digest := p.RuleOf(e.Name); r != nil {
+				row.Rule, row.KeyDigest = r.Name, digest
+			}
+		}
+	}
+	if name, _, _ := strings.Cut(e.Name, "/"); name == all {
+		row.KeyDigest = digestsOf(e.Name)
+	}
+	return row
+}

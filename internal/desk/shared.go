@@ -1,0 +1,211 @@
+package desk
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/headway-go/headway/internal/awake"
+	"github.com/headway-go/headway/internal/digest"
+	"github.com/headway-go/headway/internal/law"
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/roster"
+	"github.com/headway-go/headway/internal/storeline"
+	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
+)
+
+// A shared is the budgets in a store.
+type shared struct {
+	client storeline.Client // its owners are *roster.Hosts
+}
+
+func newShared(s store.Store, most int) *shared {
+	return &shared{client: storeline.Client{Store: s, Max: most}}
+}
+
+// A stored is a request's way through the store.
+type stored struct {
+	line  *storeline.Line
+	ask   storeline.Ask
+	grant *storeline.Grant // nil until it has started
+}
+
+// all names the audience of what is announced to all requests of a host; see Ticket.audience.
+const all = "ear"
+
+// group is what the store keeps together: a policy at a host, or at all of its
+// hosts where it is Shared.
+func group(p *roster.Plan, name string) string {
+	if p.Shared {
+		name = ""
+	}
+	return p.Stored.Group + url.PathEscape(name)
+}
+
+// hostOf returns the host of a group.
+func hostOf(group string) string {
+	_, escaped, _ := strings.Cut(group, "/")
+	name, _ := url.PathUnescape(escaped) // it fails for what another store has made up
+	return name
+}
+
+// budget is what the store calls the budget of a claim.
+func (k *Ticket) budget(c *roster.Claim) string {
+	if c.Rule.Keyed {
+		return c.Rule.Stored + "/" + k.desk.Roster.Digests.Of(c.Key)
+	}
+	return c.Rule.Stored
+}
+
+// audience is what the store calls the audience of the request's identity alone, or of all
+// where it has none: the rules of its keys, each with the key's digest.
+func (k *Ticket) audience() string {
+	if k.identity.of == 0 {
+		return all
+	}
+	var b strings.Builder
+	b.WriteString(all)
+	claims := k.Claims.All()
+	for i := range claims {
+		if claims[i].Rule.Keyed {
+			b.WriteByte('/')
+			b.WriteString(k.budget(&claims[i]))
+		}
+	}
+	return b.String()
+}
+
+// digestsOf returns the digests of the identity that an audience is of.
+func digestsOf(audience string) string {
+	var digests []string
+	parts := strings.Split(audience, "/")
+	for i := 2; i < len(parts); i += 2 {
+		digests = append(digests, parts[i])
+	}
+	return digest.Join(digests)
+}
+
+// line returns the line of a plan at a host. Unuse must follow.
+func (s *shared) line(p *roster.Plan, name string) *storeline.Line {
+	hosts := p.Hosts
+	return s.client.Line(hosts, group(p, name), func() *storeline.Plan {
+		if now := hosts.Current(); now != nil {
+			return now.InStore
+		}
+		return nil
+	})
+}
+
+// limitOf returns a limit in the form that stores take.
+func limitOf(s *law.Spec) limiter.Limit {
+	return limiter.Limit{N: s.N, Per: s.Per, Law: limiter.Law(s.Kind), Burst: s.Burst, Strict: s.Strict, Unit: limiter.Unit(s.Unit), Location: s.Location}
+}
+
+// open finds the line and the needs, and the gate if there is one.
+func (s *shared) open(k *Ticket) {
+	at := &stored{line: s.line(k.Plan, k.Name)}
+	k.stored = at
+	if k.Plan.Breaker != nil {
+		k.locate()
+		if k.Gate != nil {
+			at.ask.Local, at.ask.Gate = &k.Host.Line, k.Gate.Side()
+		}
+	}
+	at.ask.Identity, at.ask.Exact, at.ask.MaxWait, at.ask.NoSlot, at.ask.Journal = k.identity.of, k.Exact, k.MaxWait, k.Quota, k.Journal
+	claims := k.Claims.All()
+	for i := range claims {
+		if c := &claims[i]; c.Cost > 0 {
+			at.ask.Needs = append(at.ask.Needs, storeline.Need{Budget: k.budget(c), Cost: c.Cost})
+		}
+	}
+	if k.Plan.Listens {
+		if own := k.audience(); own != all {
+			at.ask.Audiences = append(at.ask.Audiences, own)
+		}
+		at.ask.Audiences = append(at.ask.Audiences, all)
+	}
+	at.line.Remember(&at.ask)
+}
+
+// close ends what open has begun.
+func (k *Ticket) close() {
+	if k.stored != nil {
+		k.stored.line.Unuse()
+		k.stored = nil
+	}
+}
+
+// enter is Enter by way of the store.
+func (s *shared) enter(ctx context.Context, k *Ticket) (*line.Refusal, error) {
+	for began := time.Now(); ; {
+		s.open(k)
+		if k.Overflows {
+			k.close()
+			return nil, ErrAgain
+		}
+		grant, refusal, err := k.stored.line.Enter(ctx, &k.stored.ask)
+		if err == line.ErrRetired {
+			k.close()
+			continue
+		}
+		k.Waited = time.Since(began)
+		if grant != nil && err == nil {
+			k.stored.grant, k.granted, k.announced = grant, true, grant.Heeded
+			k.At, k.Waited = time.Duration(grant.At), grant.Waited
+			k.grant.Slot, k.grant.Pass = grant.Slot, grant.Pass
+		}
+		return refusal, err
+	}
+}
+
+func (s *shared) delay(ctx context.Context, k *Ticket) (d time.Duration, err error) {
+	s.open(k)
+	defer k.close()
+	r, err := k.stored.line.Delay(ctx, &k.stored.ask)
+	if err != nil {
+		return 0, err
+	}
+	if r != nil {
+		d = r.RetryAfter
+	}
+	if k.Gate != nil && !k.Gate.Closed() {
+		d = max(d, k.Gate.Delay(awake.Now()))
+	}
+	return d, nil
+}
+
+// recheck looks again at the requests before g in lines of the store, after its breaker has
+// changed, or one that has passed it is no longer in flight.
+func (s *shared) recheck(g *roster.Gate) {
+	h := g.At()
+	if g.Host == "" { // it is that of many hosts
+		s.client.Each(func(l *storeline.Line) {
+			if l.Owner() == h.Of() {
+				l.Recheck(&h.Line, g.Side())
+			}
+		})
+	} else if l := s.client.Find(h.Of(), url.PathEscape(h.Of().Name)+"/"+url.PathEscape(h.Name)); l != nil {
+		l.Recheck(&h.Line, g.Side())
+		l.Unuse()
+	}
+}
+
+// do does an operation with n units of a claim, which were taken at an instant. A
+// rule that is no more has whatever is asked of it. When ctx ends, do returns its
+// error; the operation is done all the same.
+func (s *shared) do(ctx context.Context, k *Ticket, kind store.OpKind, c *roster.Claim, n int64, taken time.Duration) (store.Result, error) {
+	r := k.Plan.Hosts.Current().Rule(c.Rule.ID)
+	if r == nil {
+		return store.Result{Remaining: []int64{law.Unlimited}}, nil
+	}
+	l := s.line(k.Plan, k.Name)
+	defer l.Unuse()
+	name := k.budget(c)
+	l.Remember(&storeline.Ask{Needs: []storeline.Need{{Budget: name}}})
+	need := store.Need{Budget: name, Limit: limitOf(&r.Limit), Cost: n, Taken: int64(taken)}
+	frees := kind == store.OpGive || kind == store.OpSpend && n < 0
+	uses := kind == store.OpSpend && n > 0
+	return l.Do(ctx, store.Op{Kind: kind, Group: group(k.Plan, k.Name), Needs: []store.Need{need}}, frees, uses)
+}

@@ -1,0 +1,313 @@
+package roster
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/headway-go/headway/breaker"
+	"github.com/headway-go/headway/internal/awake"
+	"github.com/headway-go/headway/internal/inside"
+	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/outbox"
+)
+
+// gates is the breakers of a host.
+type gates struct {
+	own   *Gate            // of its host; of a Shared policy, what new hosts share when the roster is full
+	hosts map[string]*Gate // of a Shared policy, by host
+}
+
+// A Gate is the breaker of one host under one policy, as the host's line sees
+// it. The gate stays when the policy's Config changes; its breaker does not.
+type Gate struct {
+	key            // in a Shared policy a host of its own in the ring
+	line line.Gate // the line's side of it
+	of   *Roster
+	Host string // empty for what new hosts share
+
+	breaker atomic.Pointer[breaker.Breaker] // nil: the policy has none any more
+	config  breaker.Config                  // breaker's; guarded by the host's mu
+	closed  *ticket                         // the latest of a closed breaker; guarded by the line's lock
+
+	// Changes are the changes of state to report, where the Roster is Watched.
+	Changes outbox.Queue[breaker.Change]
+}
+
+// A ticket is what a breaker has let a request through with. Requests that pass in one
+// closed state share one.
+type ticket struct {
+	breaker *breaker.Breaker
+	breaker.Ticket
+}
+
+// Gate returns the gate of a host at h, or nil where its policy has no breaker;
+// see Host for overflows.
+func (t *Roster) Gate(h *Host, p *Plan, host string) (g *Gate, overflows bool) {
+	if p.Breaker == nil {
+		return nil, false
+	}
+	if h.gates.Load() != nil {
+		h.mu.Lock()
+		g = h.gateLocked(p, host)
+		h.mu.Unlock()
+	}
+	if g == nil {
+		return t.addGate(h, p, host)
+	}
+	g.Touch()
+	return g, false
+}
+
+// gateLocked returns the gate that the host has already, or nil.
+func (h *Host) gateLocked(p *Plan, host string) *Gate {
+	gs := h.gates.Load()
+	switch {
+	case gs == nil:
+		return nil
+	case p.Shared:
+		return gs.hosts[host]
+	}
+	return gs.own
+}
+
+func (t *Roster) addGate(h *Host, p *Plan, host string) (g *Gate, overflows bool) {
+	room := false
+	if p.Shared {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		room = t.makeRoomLocked(h, nil, nil)
+	}
+	h.hosts.mu.RLock()
+	defer h.hosts.mu.RUnlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if g := h.gateLocked(p, host); g != nil {
+		return g, false
+	}
+	gs := h.gates.Load()
+	if gs == nil {
+		gs = new(gates)
+		h.gates.Store(gs)
+	}
+	if !p.Shared {
+		gs.own = h.newGateLocked(t, h.Name)
+		return gs.own, false
+	}
+	room = room && h.hosts.overflow != h // as for keys
+	if o := gs.own; o != nil {
+		if !room || !h.Line.RetireGate(&o.line) {
+			return o, false
+		}
+		gs.own = nil
+	}
+	if !room {
+		gs.own = h.newGateLocked(t, "")
+		return gs.own, true
+	}
+	g = h.newGateLocked(t, host)
+	g.entry.key, g.id, g.text = &g.key, keyID{rule: gateRule}, host
+	if gs.hosts == nil {
+		gs.hosts = map[string]*Gate{}
+	}
+	gs.hosts[host] = g
+	if h.hosts.current.Load() != nil {
+		t.ring = append(t.ring, &g.entry)
+	}
+	return g, false
+}
+
+func (h *Host) newGateLocked(t *Roster, host string) *Gate {
+	g := &Gate{of: t, Host: host}
+	g.entry.host = h
+	g.used.Store(true)
+	g.line.Breaker = g
+	if p := h.hosts.current.Load(); p != nil {
+		g.set(p.Breaker)
+	}
+	return g
+}
+
+// forgetGate drops the gate of a host in a Shared policy if that makes no difference.
+func (h *Host) forgetGate(host string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	hosts := h.gates.Load().hosts
+	if !h.Line.RetireGate(&hosts[host].line) {
+		return false
+	}
+	delete(hosts, host)
+	return true
+}
+
+// setGatesLocked puts all gates under p, which may be nil.
+func (h *Host) setGatesLocked(p *Plan) {
+	var c *breaker.Config
+	if p != nil {
+		c = p.Breaker
+	}
+	gs := h.gates.Load()
+	if gs == nil {
+		return
+	}
+	for _, g := range gs.hosts {
+		g.set(c)
+		g.Recheck()
+	}
+	if gs.own != nil {
+		gs.own.set(c)
+		gs.own.Recheck()
+	}
+}
+
+// set puts the gate under a Config; nil is no breaker. A breaker that was not closed is
+// re-created open, which is no change to report. The host's lock is held.
+func (g *Gate) set(c *breaker.Config) {
+	old := g.breaker.Load()
+	if c == nil {
+		g.breaker.Store(nil)
+		return
+	}
+	if old != nil && g.config == *c {
+		return
+	}
+	g.config = *c
+	var b *breaker.Breaker
+	b, err := breaker.New(*c, func(c breaker.Change) {
+		if g.breaker.Load() != b {
+			return
+		}
+		// The requests in line follow the change at once; the observer gets it from Changes, and
+		// may take its time.
+		g.Recheck()
+		if g.of.Watched {
+			g.Changes.Add(c)
+		}
+	})
+	if err != nil {
+		panic(err) // policies are valid
+	}
+	if now := awake.Now(); old != nil && !old.Closed() {
+		b.Trip(old.Cause(), old.Delay(now), now)
+	}
+	g.breaker.Store(b)
+}
+
+// At returns the host whose line g is before.
+func (g *Gate) At() *Host { return g.host }
+
+// Breaker returns the breaker; nil where the policy has none any more.
+func (g *Gate) Breaker() *breaker.Breaker { return g.breaker.Load() }
+
+// Recheck looks again at the requests in line before g. It reports whether g is still in
+// use.
+func (g *Gate) Recheck() bool {
+	used := g.host.Line.RecheckGate(&g.line)
+	if g.of.Recheck != nil {
+		g.of.Recheck(g)
+	}
+	return used
+}
+
+// State returns the state of the breaker; closed where there is none.
+func (g *Gate) State() breaker.State {
+	if b := g.breaker.Load(); b != nil {
+		return b.State()
+	}
+	return breaker.Closed
+}
+
+// Follow takes up the changes that a Take has made under the line's lock. Whatever changes
+// the breaker calls it afterwards, once its own work is done and no lock is held, and reports
+// Changes then.
+func (g *Gate) Follow() {
+	if b := g.breaker.Load(); b != nil {
+		inside.Report(b)
+	}
+}
+
+// Side returns the line's side of g, or nil.
+func (g *Gate) Side() *line.Gate {
+	if g == nil {
+		return nil
+	}
+	return &g.line
+}
+
+// Closed and what follows it is line.Breaker. Without a breaker every request may pass.
+func (g *Gate) Closed() bool {
+	b := g.breaker.Load()
+	return b == nil || b.Closed()
+}
+
+func (g *Gate) Allowance() int {
+	if b := g.breaker.Load(); b != nil {
+		return inside.Allowance(b)
+	}
+	return math.MaxInt
+}
+
+func (g *Gate) Room(now time.Time) int {
+	if b := g.breaker.Load(); b != nil {
+		return inside.Room(b, now)
+	}
+	return math.MaxInt
+}
+
+func (g *Gate) Delay(now time.Time) time.Duration {
+	if b := g.breaker.Load(); b != nil {
+		return b.Delay(now)
+	}
+	return 0
+}
+
+func (g *Gate) ProbeTimeout() time.Duration {
+	if b := g.breaker.Load(); b != nil {
+		return inside.ProbeTimeout(b)
+	}
+	return 0
+}
+
+func (g *Gate) Cause() error {
+	if b := g.breaker.Load(); b != nil {
+		return b.Cause()
+	}
+	return nil
+}
+
+func (g *Gate) Clean(now time.Time) bool {
+	b := g.breaker.Load()
+	return b == nil || inside.Clean(b, now)
+}
+
+func (g *Gate) Take(now time.Time) (_ any, probe, ok bool) {
+	b := g.breaker.Load()
+	if b == nil {
+		return nil, false, true
+	}
+	t, ok := b.Take(now)
+	switch {
+	case !ok:
+		return nil, false, false
+	case t.Probe():
+		return &ticket{b, t}, true, true
+	case g.closed == nil || g.closed.breaker != b || g.closed.Ticket != t:
+		g.closed = &ticket{b, t}
+	}
+	return g.closed, false, true
+}
+
+func (g *Gate) Return(t any) {
+	k := t.(*ticket)
+	k.breaker.Return(k.Ticket)
+}
+
+// Record reports the result of a request to the breaker that has let it through with p.
+// No lock is held.
+func Record(p *line.Pass, r breaker.Result) {
+	k, ok := p.Ticket.(*ticket)
+	if !ok || r.Outcome == breaker.Success && inside.Well(k.breaker) {
+		return // without reading the clock
+	}
+	k.breaker.Record(k.Ticket, r, awake.Now())
+}
