@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -11,13 +12,13 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// A row is what is written down under one name: the state of a budget, or what
-// answers have brought to an ear, or to a budget.
+// A row is what is written down under one name: the state of a budget, and what has
+// been announced of it or to an audience.
 type row struct {
 	spec      law.Spec
 	state     law.State     // nil: none
-	flights   []flight      // what is in flight of a strict state
-	reserved  []reservation // what is kept for requests to come
+	flights   []flight      // the units in flight of a strict state, which counts them too
+	reserved  []reservation // the units for starts to come, which state does not count yet
 	announced law.Announcements[string]
 	dirty     bool
 	bad       *RowError // it cannot be read, and stays as it is; the rest is empty
@@ -26,7 +27,7 @@ type row struct {
 // A flight is the units of one request.
 type flight struct {
 	id    uint64
-	until Instant
+	until Instant // the end of its strict lease
 	cost  int64
 }
 
@@ -48,38 +49,39 @@ func (r *row) unitsReserved() (sum int64) {
 	return sum
 }
 
-// earliest is when cost units fit that nobody has set aside. Where that depends on
-// what is, atLeast.
+// earliest returns when cost units fit besides those that are reserved. Where that depends
+// on a reservation, it is a lower bound.
 func (r *row) earliest(now, t Instant, cost int64) (at Instant, atLeast bool) {
-	kept := r.unitsReserved()
-	if kept == 0 || cost > r.state.Max() || r.state.Max()-cost >= kept {
-		return r.state.Earliest(now, t, cost+kept)
+	reserved := r.unitsReserved()
+	if reserved == 0 || cost > r.state.Max() || r.state.Max()-cost >= reserved {
+		return r.state.Earliest(now, t, cost+reserved)
 	}
-	// They never fit together, and what is set aside may yet be used.
+	// They never fit together, and what is reserved may yet be used.
 	at, _ = r.state.Earliest(now, t, cost)
-	first := r.reserved[0].until()
-	for i := range r.reserved {
-		first = min(first, r.reserved[i].until())
-	}
-	return max(at, first), true
+	first := slices.MinFunc(r.reserved, func(a, b reservation) int { return cmp.Compare(a.at, b.at) })
+	return max(at, first.until()), true
 }
 
-// use counts n units of what was set aside as used at an instant.
+// use counts n reserved units as used at an instant.
 func (r *row) use(at Instant, n int64) {
 	if n > 0 && r.state.Take(at, n) {
 		r.state.Done(at, n)
 	}
 }
 
+// useLate counts all of a reservation that was never returned as used, at the latest
+// that it can have been.
+func (r *row) useLate(a *reservation) { r.use(a.at+int64(UseWithin), a.starts*a.cost) }
+
 // wall is what the wall clock shows at the instant 0.
 var wall = time.Unix(0, 0).UTC()
 
 var (
-	// ErrNewer says that what was read was written by a newer version of this
+	// ErrNewer is the error of a row that was written by a newer version of this
 	// module.
 	ErrNewer = errors.New("store: written by a newer version of this module; upgrade this program")
-	// ErrDamaged says that what was read was not written by this module, or not
-	// whole.
+	// ErrDamaged is the error of a row that was not written by this module, or is not
+	// complete.
 	ErrDamaged = errors.New("store: a budget that was read is damaged")
 )
 
@@ -205,7 +207,7 @@ func (r *row) clone() *row {
 
 // under puts the row under a limit; what it remembers still counts.
 func (r *row) under(s law.Spec, now Instant) {
-	if r.state != nil && same(r.spec, s) {
+	if r.state != nil && r.spec.Equal(s) {
 		return
 	}
 	if r.state != nil && !(r.spec.Strict && s.Strict && r.spec.Kind == s.Kind) {
@@ -218,19 +220,9 @@ func (r *row) under(s law.Spec, now Instant) {
 	}
 }
 
-func same(a, b law.Spec) bool {
-	zone := func(s law.Spec) string {
-		if s.Location == nil {
-			return time.UTC.String()
-		}
-		return s.Location.String()
-	}
-	return zone(a) == zone(b) && a.N == b.N && a.Per == b.Per && a.Kind == b.Kind && a.Burst == b.Burst && a.Strict == b.Strict && a.Unit == b.Unit
-}
-
-// clamp sets right what the row has of after now, where the clock was set back. It
-// returns by how much the row was ahead of the clock. Calendars are tx.budget's, which
-// knows that the limit is the one in force.
+// clamp corrects what the row has of after now, where the clock was set back. It
+// returns by how much the row was ahead of the clock. Calendars are corrected by
+// tx.budget, which knows that the limit is the one in force.
 func (r *row) clamp(now Instant) (ahead int64) {
 	if r.state != nil && !law.IsCalendar(r.state) {
 		ahead = r.state.Clamp(now)
@@ -256,24 +248,22 @@ func (r *row) clamp(now Instant) (ahead int64) {
 
 // prune ends the flights and reservations whose time is over, and forgets what makes no difference any more.
 func (r *row) prune(now Instant) {
-	kept := r.flights[:0]
-	for _, f := range r.flights {
+	r.flights = slices.DeleteFunc(r.flights, func(f flight) bool {
 		if f.until > now {
-			kept = append(kept, f)
-			continue
+			return false
 		}
 		r.state.Done(f.until, f.cost)
 		r.dirty = true
-	}
-	r.flights = kept
-	for i := 0; i < len(r.reserved); i++ {
-		if a := r.reserved[i]; a.until() <= now {
-			r.use(a.at+int64(UseWithin), a.starts*a.cost)
-			r.reserved = slices.Delete(r.reserved, i, i+1)
-			r.dirty = true
-			i--
+		return true
+	})
+	r.reserved = slices.DeleteFunc(r.reserved, func(a reservation) bool {
+		if a.until() > now {
+			return false
 		}
-	}
+		r.useLate(&a)
+		r.dirty = true
+		return true
+	})
 	if r.state != nil && len(r.flights) == 0 && len(r.reserved) == 0 && r.state.Recovered(now) {
 		r.state = nil // as if it had been forgotten, whether or not it has
 	}
@@ -282,12 +272,7 @@ func (r *row) prune(now Instant) {
 
 // flight returns the index of a request's flight, or -1.
 func (r *row) flight(id uint64) int {
-	for i, f := range r.flights {
-		if f.id == id {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(r.flights, func(f flight) bool { return f.id == id })
 }
 
 // expires returns from when on the row cannot be told from one never written.
@@ -307,7 +292,7 @@ func (r *row) expires(now Instant) Instant {
 			st.Done(f.until, f.cost)
 		}
 		for _, a := range c.reserved {
-			c.use(a.at+int64(UseWithin), a.starts*a.cost)
+			c.useLate(&a)
 			end = max(end, a.until())
 		}
 	}

@@ -11,18 +11,18 @@ import (
 
 // Rows is what a transaction of a store can read and write.
 type Rows interface {
-	// Get returns the row of a budget or an ear, nil if there is none. Whether one
-	// that has expired is returned makes no difference. An error that is ErrDamaged,
+	// Get returns the row of a budget or an audience, nil if there is none. Whether an
+	// expired row is returned makes no difference. An error that is ErrDamaged,
 	// ErrNewer or a *RowError concerns this row alone; any other ends the transaction.
 	Get(group, name string) ([]byte, error)
-	// Put writes a row. From expires on it may be forgotten. It keeps no part of
-	// row.
+	// Put writes a row. From expires on it may be forgotten. Put does not keep
+	// row itself.
 	Put(group, name string, row []byte, expires time.Time) error
 }
 
-// Run decides ops at now over rows. Who calls it makes sure that nobody else
-// sees or changes these rows meanwhile, and that what it has put is written
-// whole, or not at all where it returns an error.
+// Run decides ops at now over rows. Its caller makes sure that no other transaction
+// sees or changes these rows meanwhile, and that all rows that Run has put are written,
+// or none where it returns an error.
 func Run(now time.Time, rows Rows, ops []Op) ([]Result, error) {
 	t := &tx{now: now.UnixNano(), rows: rows, seen: map[name]*row{}}
 	results := make([]Result, len(ops))
@@ -164,10 +164,10 @@ func (t *tx) write() error {
 
 // A constraint is something that has to have room for a request.
 type constraint struct {
-	row       *row // nil for what was heard
+	row       *row // or
 	announced *law.Announced[string]
-	where     string // the row of what was heard
-	need      int    // -1: it is everybody's who hears the ear
+	where     string // the name of the row that has announced
+	need      int    // the index of the need that it is about; -1: it concerns the whole audience
 	cost      int64
 }
 
@@ -243,7 +243,7 @@ func earliest(all []constraint, now, from Instant) (at Instant, atLeast bool, bi
 	return at, atLeast, bind
 }
 
-// wait says when an operation could start.
+// wait returns when an operation could start.
 func (t *tx) wait(all []constraint, at Instant, atLeast bool, bind int) Wait {
 	w := Wait{At: at, AtLeast: atLeast, Bind: -1}
 	if w.For = Never; at != law.Never {
@@ -268,22 +268,20 @@ func (t *tx) do(op *Op) (res Result) {
 	switch op.Kind {
 	case OpTake:
 		t.take(op, &res)
-	case OpDone:
+	case OpDone, OpRenew:
 		for i := range op.Needs {
 			r := t.row(op.Group, op.Needs[i].Budget)
-			if j := r.flight(op.ID); j >= 0 {
+			j := r.flight(op.ID)
+			switch {
+			case j < 0:
+				continue
+			case op.Kind == OpRenew:
+				r.flights[j].until = t.now + int64(StrictLease)
+			default:
 				r.state.Done(t.now, r.flights[j].cost)
 				r.flights = slices.Delete(r.flights, j, j+1)
-				r.dirty = true
 			}
-		}
-	case OpRenew:
-		for i := range op.Needs {
-			r := t.row(op.Group, op.Needs[i].Budget)
-			if j := r.flight(op.ID); j >= 0 {
-				r.flights[j].until = t.now + int64(StrictLease)
-				r.dirty = true
-			}
+			r.dirty = true
 		}
 	case OpGive:
 		t.give(op)

@@ -242,10 +242,7 @@ func (s *Spec) code(c *Codec) {
 	c.Byte((*byte)(&s.Unit))
 	c.Bool(&s.Strict)
 	c.Ints(&s.N, (*int64)(&s.Per), &s.Burst)
-	zone := ""
-	if s.Location != nil && s.Location != time.UTC {
-		zone = s.Location.String()
-	}
+	zone := s.zone()
 	c.Text(&zone)
 	if !c.reading || zone == "" {
 		return

@@ -131,6 +131,21 @@ func (s Spec) Validate() (bad []string) {
 	return bad
 }
 
+// Equal reports whether s and o are the same limit: time zones by their names.
+func (s Spec) Equal(o Spec) bool {
+	same := s.Location.String() == o.Location.String() // nil is UTC
+	s.Location, s.common, o.Location, o.common = nil, nil, nil, nil
+	return same && s == o
+}
+
+// zone returns the name of the time zone as it is written down, empty for UTC.
+func (s Spec) zone() string {
+	if s.Location == nil || s.Location == time.UTC {
+		return ""
+	}
+	return s.Location.String()
+}
+
 // Reservable reports whether units under s can be reserved, to be taken later: what
 // has room now keeps it as long as nothing else is taken.
 func (s Spec) Reservable() bool { return s.N > 0 && !s.Strict && s.Kind != Spaced }
@@ -166,9 +181,9 @@ func (s Spec) String() string {
 	b.WriteByte('/')
 	if s.Kind == Calendar {
 		b.WriteString(s.Unit.String())
-		if s.Location != nil && s.Location != time.UTC {
+		if zone := s.zone(); zone != "" {
 			b.WriteByte(' ')
-			b.WriteString(s.Location.String())
+			b.WriteString(zone)
 		}
 		return b.String()
 	}
