@@ -180,7 +180,7 @@ func (b *Breaker) record(t Ticket, r Result, now time.Time) {
 	default:
 		b.Return(t)
 	}
-	b.report()
+	report(b)
 }
 
 // count counts the result if its ticket is of this state.

@@ -7,4 +7,4 @@ func (b *Breaker) Room(now time.Time) int      { return room(b, now) }
 func (b *Breaker) Well() bool                  { return well(b) }
 func (b *Breaker) Clean(now time.Time) bool    { return clean(b, now) }
 func (b *Breaker) ProbeTimeout() time.Duration { return probeTimeout(b) }
-func (b *Breaker) Report()                     { b.report() }
+func (b *Breaker) Report()                     { report(b) }

@@ -12,7 +12,7 @@ import (
 // or less means none.
 func (b *Breaker) Fail(err error, retryAfter time.Duration, now time.Time) {
 	b.fail(err, retryAfter, now)
-	b.report()
+	report(b)
 }
 
 func (b *Breaker) fail(err error, retryAfter time.Duration, now time.Time) {
@@ -31,7 +31,7 @@ func (b *Breaker) fail(err error, retryAfter time.Duration, now time.Time) {
 // from now. Cause returns err, which may be nil.
 func (b *Breaker) Trip(err error, retryAfter time.Duration, now time.Time) {
 	b.trip(err, retryAfter, now)
-	b.report()
+	report(b)
 }
 
 func (b *Breaker) trip(err error, retryAfter time.Duration, now time.Time) {
@@ -53,7 +53,7 @@ func (b *Breaker) trip(err error, retryAfter time.Duration, now time.Time) {
 // OpenFor as configured. The results of calls in flight count for nothing.
 func (b *Breaker) Reset(now time.Time) {
 	b.reset(now)
-	b.report()
+	report(b)
 }
 
 func (b *Breaker) reset(now time.Time) {

@@ -6,7 +6,7 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// The functions of this file are what the Transport needs beyond the exported
+// The functions of this file, and report, are what the Transport needs beyond the exported
 // methods: it queues requests before a half-open breaker, and lets the load return
 // step by step behind one that has closed. They are exported to this module only,
 // by internal/inside, which links to them by name and has a test that compares the
@@ -71,9 +71,3 @@ func clean(b *Breaker, now time.Time) bool {
 //
 //go:linkname probeTimeout
 func probeTimeout(b *Breaker) time.Duration { return b.config.ProbeTimeout }
-
-// report calls the callback given to New for every change that has not been
-// reported: after a Take, which never does.
-//
-//go:linkname report
-func report(b *Breaker) { b.report() }

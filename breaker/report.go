@@ -1,5 +1,7 @@
 package breaker
 
+import _ "unsafe" // for go:linkname
+
 // noteLocked keeps a change until it is reported.
 func (b *Breaker) noteLocked(c Change) {
 	if b.onChange != nil {
@@ -10,7 +12,10 @@ func (b *Breaker) noteLocked(c Change) {
 // report calls onChange for every change that has not been reported. If another
 // goroutine is reporting, or onChange itself is the caller, that one reports them
 // and this call returns at once. With nothing to report it costs one atomic read.
-func (b *Breaker) report() {
+// internal/inside links to it: a Take may leave a change unreported.
+//
+//go:linkname report
+func report(b *Breaker) {
 	if b.word.Load()&unreportedBit == 0 {
 		return
 	}
@@ -51,7 +56,7 @@ func (b *Breaker) call(c Change) {
 	defer func() {
 		b.reported()
 		if !returned {
-			b.report()
+			report(b)
 		}
 	}()
 	b.onChange(c)

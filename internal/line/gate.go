@@ -11,8 +11,9 @@ import (
 // A Breaker is a circuit breaker as a line sees it. A line calls it with its
 // lock held, so that it must not call back.
 type Breaker interface {
-	// Closed reports whether it lets everybody pass, Allowance how many should
-	// be in flight then; math.MaxInt is no bound.
+	// Closed reports whether it lets every request pass. Allowance is how many
+	// requests should be in flight: less than math.MaxInt unless it is closed, and
+	// math.MaxInt is no bound.
 	Closed() bool
 	Allowance() int
 	// Room returns how many may pass now, Delay how long it is until the next
@@ -62,10 +63,8 @@ type Pass struct {
 // EndPass must be called.
 func (p *Pass) HoldsPlace() bool { return p.probe || p.generation != 0 }
 
-// Free reports whether g holds nobody up: one or two atomic reads.
-func (g *Gate) Free() bool {
-	return g == nil || g.Closed() && g.Allowance() == math.MaxInt
-}
+// Free reports whether g holds no request: one atomic read.
+func (g *Gate) Free() bool { return g == nil || g.Allowance() == math.MaxInt }
 
 // holds reports whether who is due must wait for one in flight to land.
 func (g *Gate) holds(now law.Time) bool {

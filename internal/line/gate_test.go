@@ -17,13 +17,18 @@ var errDown = errors.New("down")
 type fakeBreaker struct {
 	open      bool
 	places    int // while it is open: for probes
-	allowance int // while it is closed
+	allowance int // while it is closed; while it is open there is none
 	timeout   time.Duration
 	ticket    any // half-open: the ticket of its probes
 }
 
-func (b *fakeBreaker) Closed() bool   { return !b.open }
-func (b *fakeBreaker) Allowance() int { return b.allowance }
+func (b *fakeBreaker) Closed() bool { return !b.open }
+func (b *fakeBreaker) Allowance() int {
+	if b.open {
+		return b.places
+	}
+	return b.allowance
+}
 func (b *fakeBreaker) Delay(time.Time) time.Duration {
 	return time.Hour * time.Duration(max(0, 1-b.places))
 }
