@@ -8,8 +8,8 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// A Client is one store's side of a Transport: it finds the lines, and knows whether the
-// store is down. The zero Client with a Store and a Max is ready.
+// A Client is one store's side of a Transport: it finds the lines, and knows whether the store
+// is down. A Client with a Store and a Max is ready for use.
 type Client struct {
 	Store store.Store
 	Max   int // bounds the lines, and the names of budgets and audiences known in them
@@ -65,7 +65,7 @@ func (c *Client) Line(owner any, group string, policy func() *Plan) *Line {
 	return l
 }
 
-// Find is Line, but returns nil where there is no line.
+// Find is Line, but returns nil where there is no line at present.
 func (c *Client) Find(owner any, group string) *Line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,9 @@ func (c *Client) Find(owner any, group string) *Line {
 	return l
 }
 
-// dropLocked forgets l, if it is still there. The last line of the ring takes its place.
+// dropLocked forgets l, if it is still there. The last line of the ring takes its place, so that
+// the ring has no holes. A line that is not in use has nothing in line, in flight or to be
+// asked but what it knows, and what it has reserved, which its timer gives back.
 func (c *Client) dropLocked(l *Line) {
 	if c.lines[l.key] != l {
 		return

@@ -47,7 +47,9 @@
 // # Files
 //
 //	queue.go     the line, its classes, and how a request enters and leaves
-//	ask.go       round trips: what a line requests, and what it makes of the results
+//	ask.go       round trips: when a line makes one, and what it requests
+//	apply.go     what becomes of the results
+//	operation.go what is requested for others than those in line
 //	wait.go      which requests may wait, and which are refused
 //	flight.go    what has started, until its response has been taken in
 //	reserved.go  starts without a round trip

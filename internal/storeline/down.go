@@ -11,6 +11,18 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
+// A store is up until a round trip fails or takes longer than Timeout. From then on it is down:
+// nothing waits for it, and requests do as Policy.Store.Down says. A request that comes when a
+// probe is due starts it, and goes on without the store all the same. A probe that succeeds
+// brings the store up; until then the time between probes doubles.
+//
+//	up ──round trip fails──▶ down ──▶ 100 ms later, at a request: probe ──fails──▶ 200 ms … 5 s
+//	▲                                                             │
+//	└────────────────────── the probe succeeds ◀──────────────────┘
+//
+// All lines of a Client share this state, so that one failure is enough for all of them. A
+// store of several nodes is down as a whole when one node is.
+
 // Timeout bounds a round trip. A store that needs longer is down.
 const Timeout = 2 * time.Second
 
@@ -59,8 +71,9 @@ func (c *Client) available() error {
 	return c.down
 }
 
-// probe finds out whether the store is up, and has it do what was kept. It reads a row of
-// the group that failed, so that a store of several nodes asks the node that was down.
+// probe finds out whether the store is up, and has it do what was kept. It reads a row of the
+// group that failed, so that a store of several nodes asks the node that was down. Should it
+// fail, what was kept is kept on: it may have been done, and doing it again does no harm.
 func (c *Client) probe() {
 	c.mu.Lock()
 	ops := append([]store.Op{{Kind: store.OpRead, Group: c.group, Audiences: []string{"probe"}}}, c.unsent...)

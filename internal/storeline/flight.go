@@ -10,8 +10,15 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// A Grant is a start: the caller sends, or cancels. Exactly one of Sent and Cancel must
-// follow; after Sent, Responded and Done, and after these Release where it holds a Slot.
+// A Grant is a start. Its caller goes through these calls, each of them once:
+//
+//	Enter ──▶ Sent ──▶ Responded ──▶ Done ──▶ Release, where it holds a Slot
+//	      └─▶ Cancel
+//
+// Until Responded, strict units are in flight for the store, and this process renews their
+// lease. Until Done, the start counts in InFlight: what a response announces is compared with
+// what the server may not have counted. Until Release it holds its in-flight slot, which is
+// when the body of its response is closed.
 type Grant struct {
 	At     store.Instant // of the store's clock
 	Waited time.Duration
@@ -24,7 +31,7 @@ type Grant struct {
 	ask      *Ask
 	w        *waiter   // in the chain until Sent; nil: it never was
 	reserved *reserved // what it has started with; nil: the store was asked
-	strict   bool      // it has taken strict units, which count from the response: until then
+	strict   bool      // it has strict units in flight; written under the line's mu
 	renew    *time.Timer
 }
 
@@ -68,7 +75,9 @@ func (g *Grant) Remaining(budget string) int64 {
 	return math.MaxInt64
 }
 
-// addFlightLocked counts g as in flight, and takes a slot where there is a cap.
+// addFlightLocked counts g as in flight, and takes a slot where there is a cap. A slot is a use
+// of the line, since Release comes long after the request has forgotten it. g.Slot remembers
+// whether there was a cap: the plan may have another one by then.
 func (l *Line) addFlightLocked(g *Grant) {
 	if l.plan().InFlight > 0 && !g.ask.NoSlot {
 		g.Slot = true
@@ -101,6 +110,8 @@ func (l *Line) Cancel(g *Grant) {
 	l.cancelLocked(g)
 }
 
+// A reserved start goes back to the others of its batch, as if it had not been used, unless
+// the batch has been given back: then its unit counts as used by what was reported.
 func (l *Line) cancelLocked(g *Grant) {
 	l.unchainLocked(g.w)
 	g.endRenewalLocked()
@@ -121,7 +132,7 @@ func (l *Line) cancelLocked(g *Grant) {
 	l.giveBackLocked(g)
 }
 
-// giveBackLocked has the store take back what g has taken.
+// giveBackLocked has the store take back what g has taken. Requests in line may start with it.
 func (l *Line) giveBackLocked(g *Grant) {
 	if g.reserved != nil {
 		g.At = g.reserved.last // as it was reported

@@ -31,7 +31,8 @@ func (l *Line) gateRefusalLocked(r *line.Refusal, g *line.Gate) *line.Refusal {
 	return r
 }
 
-// isFullLocked reports whether a request that is due would still wait for one in flight.
+// isFullLocked reports whether a request that is due would still wait for one in flight: for its
+// slot, or for its place behind a gate. How long that takes cannot be foreseen.
 func (l *Line) isFullLocked(a *Ask) bool {
 	if slots := l.plan().InFlight; slots > 0 && !a.NoSlot && l.slots >= slots {
 		return true
@@ -80,7 +81,7 @@ func (l *Line) admitLocked(due []*waiter, now time.Time) []*waiter {
 	})
 }
 
-// Recheck looks again at the requests before g, a gate of local, after its breaker has
+// Recheck looks again at the requests that have joined g, a gate of local, after its breaker has
 // changed or a request that passed it has ended. Those that have no room there any more are
 // refused, the last to come first.
 func (l *Line) Recheck(local *line.Line, g *line.Gate) {

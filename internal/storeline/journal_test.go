@@ -11,7 +11,7 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// slow is a store that answers after 1 s.
+// slow is a store that returns after 1 s.
 type slow struct{ store.Memory }
 
 func (s *slow) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
@@ -19,8 +19,8 @@ func (s *slow) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	return s.Memory.Do(ctx, ops)
 }
 
-// The journal of a request that gives up while the store is asked is its own from
-// then on, though the line still waits for the answer to it.
+// The journal of a request that gives up while the store works is its own from then on,
+// though the line still waits for the result of its take.
 func TestAJournalEndsWithItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Client{Store: new(slow), Max: 9}

@@ -68,8 +68,13 @@ func (l *Line) Known(yield func(Known) bool) {
 	}
 }
 
-// as returns a as it is at now, if it still matters: a pause until its end, a limit until
-// its window is over by more than a minute or a window, with all of its units back then.
+// as returns a as it is at now, if it still matters.
+//
+//   - A pause matters until its end.
+//   - A limit without a reset matters for a minute.
+//   - A limit with one matters until then with what is left of it. After that its units are
+//     back, and it matters for another window, a minute at least, so that a page still shows
+//     it between two requests.
 func (a *announced) as(now time.Time) (store.Announced, bool) {
 	h, age := a.Announced, now.Sub(a.at)
 	if h.Pause > 0 {
@@ -126,8 +131,8 @@ func (k *known) addLocked(units int64) {
 	}
 }
 
-// lowerAnnouncedLocked lowers what is known to be left of announced limits by what n
-// requests like op take of them.
+// lowerAnnouncedLocked lowers what is known to be left of announced limits by what n requests
+// like op take of them. The store has done the same, and reports a limit only when it decides.
 func (l *Line) lowerAnnouncedLocked(op *store.Op, n int64) {
 	lower := func(name string, cost int64) {
 		if k := l.known[name]; k != nil {
@@ -146,7 +151,8 @@ func (l *Line) lowerAnnouncedLocked(op *store.Op, n int64) {
 	}
 }
 
-// announceLocked puts a in place of what was known of the same pause or limit.
+// announceLocked puts a in place of what was known of the same pause or limit, and drops what
+// matters no more; beyond mostAnnounced, the oldest.
 func (k *known) announceLocked(a announced) {
 	k.announced = slices.DeleteFunc(k.announced, func(old announced) bool {
 		_, matters := old.as(a.at)

@@ -9,6 +9,9 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
+// Round trips run in goroutines of their lines, which have no context of a request for the
+// observer. So they leave notices, and the next request that comes by reports them.
+
 // A Notice is something to report of the store: that it is down because of Err, or, where
 // all fields are zero, up again; or, while it is up, a Row or its clock.
 type Notice struct {
@@ -17,6 +20,7 @@ type Notice struct {
 	Back time.Duration   // not zero: by how much the store's clock has been set back
 }
 
+// A rowName is a row of a store: what it remembers under one name.
 type rowName struct{ group, name string }
 
 // mostBad bounds how many rows are known to have been reported, and mostNotices what has

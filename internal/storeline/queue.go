@@ -34,8 +34,17 @@ type Ask struct {
 	Journal *line.Journal // where to note what held it up; nil: nowhere
 }
 
-// A Line is the queue of the requests of one group in this process. Any goroutine may use
-// it.
+// A Line is the queue of the requests of one group in this process. Any goroutine may use it.
+//
+// A request in line is in three orders. All are in order, by arrival, for forecasts. Each is
+// in the queue of its class, the requests with the same needs: what admits the first of a
+// class admits the next, and what refuses it refuses the next, so that only the first few ask
+// the store. And the requests that the store has just granted are in the chain, from which
+// they are sent one after another.
+//
+//	order      a1   b1   a2   c1   a3        a2 and a3 need what a1 needs
+//	classes    a: a1 a2 a3 (due at 1004)   b: b1 (due now)   c: c1 (due at 1250)
+//	next       take b1; the timer then runs at 1004
 type Line struct {
 	client *Client
 	key    lineKey
@@ -51,10 +60,9 @@ type Line struct {
 	order     list.List         // of *waiter, by arrival
 	classes   map[string]*class // by classKey; none is empty
 	arrivals  uint64            // the number of the latest waiter
-	numbers   uint64            // the number of the latest class
 	undecided []*waiter         // in order; whether they wait is not known: see settleLocked
 	waiting   int               // how many in order are known to wait
-	chain     []*waiter         // those to go on one after another; the first is awake
+	chain     []*waiter         // see wakeLocked
 	halted    []*scope          // by a Halt each
 
 	// What is to be asked of the store, and what is out; see collectLocked.
@@ -80,11 +88,11 @@ type Line struct {
 	pauses map[string]time.Time
 }
 
-// A class is the requests in line with the same budgets and audiences: what admits one of
-// them admits the next. So only the first few ask.
+// A class is the requests in line with the same budgets, audiences and gate. It exists while it
+// has requests, so that a due of the past is no promise to those that come much later.
 type class struct {
 	key     string
-	number  uint64    // what the store knows it by
+	number  uint64    // the store's name for it: the number of its first waiter
 	queue   list.List // of *waiter
 	due     time.Time // when it may start at the earliest, and asks; zero: now
 	width   int       // how many ask at once
@@ -93,14 +101,17 @@ type class struct {
 
 func (c *class) first() *waiter { return c.queue.Front().Value.(*waiter) }
 
-// A waiter is a request in line. It ends with one of grant, refusal and err, or left.
+// A waiter is a request in line, or one that has just left it. It ends in one of four ways: with
+// a grant, a refusal, or an error, of which its caller learns by ready, or with left, when the
+// caller's context ends first. The caller reads the three after it has received from ready,
+// without a lock: nothing changes them any more.
 type waiter struct {
 	ask        *Ask
 	class      *class
 	inOrder    *list.Element // of the line
 	inClass    *list.Element
 	number     uint64 // by arrival
-	id         uint64 // what the store knows it by
+	id         uint64 // the store's name for it, unique among all processes
 	arrived    time.Time
 	by         time.Time // the last instant at which it may start; zero: none
 	byDeadline bool      // by is due to the context's deadline, not to the wait budget
@@ -124,7 +135,8 @@ func (w *waiter) inLine() bool { return w.grant == nil && w.refusal == nil && w.
 
 var noPlan Plan
 
-// plan returns the plan in force. It may change at any time: callers hold no part of it.
+// plan returns the plan in force. It may change between two calls, also while mu is held: no
+// two fields of the line depend on having been set under the same plan.
 func (l *Line) plan() *Plan {
 	if p := l.policy(); p != nil {
 		return p
@@ -137,7 +149,12 @@ func (l *Line) plan() *Plan {
 // *store.RowError of a row that the request needs, or line.ErrRetired where its gate has
 // been forgotten.
 //
-// Requests due at one instant return in their order, each when the one before it is Sent.
+// Requests that start at one instant return in order of arrival, each when the one before it is
+// Sent: goroutines that are woken together run in any order. The caller must therefore call
+// Sent, or Cancel, without waiting for anything.
+//
+// The steps that need no store come first: the gate, and whether any limit can ever admit the
+// cost. So an open breaker refuses while the store is down.
 func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -188,17 +205,15 @@ func (l *Line) joinLocked(ctx context.Context, a *Ask) (*Grant, *waiter) {
 	}
 	w := &waiter{ask: a, arrived: now, id: rand.Uint64() | 1, ready: make(chan struct{}, 1)}
 	w.bound(ctx)
-	w.class = l.classes[key]
+	l.arrivals++
+	w.number, w.class = l.arrivals, l.classes[key]
 	if w.class == nil {
-		l.numbers++
-		w.class = &class{key: key, number: l.numbers, width: leastWidth}
+		w.class = &class{key: key, number: w.number, width: leastWidth}
 		if l.plan().reserves(a) {
 			w.class.width = 1 // the others start with what it reserves
 		}
 		l.classes[key] = w.class
 	}
-	l.arrivals++
-	w.number = l.arrivals
 	w.inOrder, w.inClass = l.order.PushBack(w), w.class.queue.PushBack(w)
 	l.undecided = append(l.undecided, w)
 	l.journalLocked(w)
@@ -229,8 +244,8 @@ func (l *Line) classKey(a *Ask) string {
 	return string(b)
 }
 
-// bound finds the last instant at which w may start. A wait budget includes its last
-// instant, a deadline does not.
+// bound finds the last instant at which w may start. A wait budget includes its last instant, a
+// deadline does not: at the deadline the context is over, and the request could not be sent.
 func (w *waiter) bound(ctx context.Context) {
 	if w.ask.MaxWait >= 0 {
 		w.by = w.arrived.Add(w.ask.MaxWait)
@@ -258,7 +273,8 @@ func (l *Line) await(ctx context.Context, w *waiter) (*Grant, *line.Refusal, err
 	}
 }
 
-// leave takes w out of the line, since its caller has gone, or gives back what it has got.
+// leave ends the wait of w, whose context is over. Whatever the line has decided meanwhile is
+// undone: the caller returns the context's error and never sees the grant.
 func (l *Line) leave(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -354,12 +370,10 @@ func (l *Line) changedLocked(sooner, later bool) {
 	l.check = l.check || later
 }
 
-// The chain keeps the order of requests that are due at one instant: goroutines woken
-// together run in any order. A waiter that starts, or that the store does not decide for,
-// joins the chain, and only the first of the chain is awake. It wakes the next when it
-// leaves: by Sent, by Cancel, or when it returns an error.
-
-// wakeLocked wakes w after those before it in the chain have gone on.
+// wakeLocked adds w to the chain, which keeps the order of requests that start together. Only
+// the first of the chain is awake. It wakes the next one when it leaves the chain: by Sent, by
+// Cancel, when its context ends, or when it returns an error. Requests that the store does not
+// decide for join the chain too, since they start, in order, with what this process decides.
 func (l *Line) wakeLocked(w *waiter) {
 	if l.chain = append(l.chain, w); len(l.chain) == 1 {
 		w.ready <- struct{}{}

@@ -8,7 +8,7 @@ import (
 )
 
 // A reserved is the starts that the store has reserved for one class of this process, see
-// store.Op.More. Requests of the class start with them without a round trip: so a fleet makes
+// store.Op.Reserve. Requests of the class start with them without a round trip: so a fleet makes
 // one round trip for Plan.Batch starts.
 //
 // The promise of the limit holds all the same, because the store counts reserved starts as
@@ -17,6 +17,13 @@ import (
 // when it sent the round trip, which is before the store reserved anything: its store.UseWithin is
 // over first. What is left is given back then, and earlier in a pause, with a new plan, or
 // when a later take reserves more.
+//
+// With Batch 4 and round trips of 4 ms, which the store decides after 2 ms:
+//
+//	 0  take, reserve 3 ──▶ 2 granted, 3 reserved  4  1st start (counts from 2)
+//	10                                             2nd start (counts from 12 at the latest)
+//	11                                             3rd start (13)
+//	1000  return: 2 used, the last at 13 ──▶ 1002  the store frees the 4th
 type reserved struct {
 	class     string        // its key
 	op        store.Op      // that they are like
@@ -24,9 +31,9 @@ type reserved struct {
 	sent      time.Time     // when they were asked for
 	left      int64         // starts to come
 	used      int64
-	last      store.Instant // no earlier than the last start
-	remaining []int64       // under each need, without what is reserved
-	over      bool          // it has gone back
+	last      store.Instant // an instant no earlier than the last start; at first, at
+	remaining []int64       // under each need, besides what is reserved
+	over      bool          // it has been given back
 }
 
 // keepReservedLocked keeps what a take has reserved. What is left of an older one is given back.
@@ -122,8 +129,8 @@ func (l *Line) startReservedLocked(p *reserved, a *Ask, now time.Time) *Grant {
 	return g
 }
 
-// startDueLocked starts requests in line that are due, as far as starts are reserved for
-// their class.
+// startDueLocked starts requests in line that are due, as far as starts are reserved for their
+// class. They came while the take that reserved the starts was out.
 func (l *Line) startDueLocked(now time.Time) {
 	for _, p := range l.reserved {
 		c := l.classes[p.class]

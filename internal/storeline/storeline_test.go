@@ -28,8 +28,7 @@ type start struct {
 
 // Requests of mixed needs, costs, wait budgets and cancels, two processes, spends,
 // changes of limits and a cap on those in flight: no period holds more than a limit
-// admits, those with the same needs start in order, and nobody waits who could
-// start.
+// admits, requests with the same needs start in order, and none waits that could start.
 func TestS4_S6_AnyArrivals(t *testing.T) {
 	for seed := range uint64(150) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -168,7 +167,7 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 	}
 	for i := range clients {
 		if err := clients[i].Down(); err != nil {
-			t.Errorf("the store is away: %v", err)
+			t.Errorf("the store is down: %v", err)
 		}
 	}
 	latest := map[string]int{}
@@ -207,7 +206,7 @@ func noneCouldStart(t *testing.T, l *Line, s store.Store, slots int) {
 	var asks []store.Op
 	for _, c := range l.classes {
 		if w := c.first(); w.ask.NoSlot || !full {
-			asks = append(asks, l.takeOp(w.ask, w.id, w.class.number, w.due))
+			asks = append(asks, l.takeOp(w))
 		}
 	}
 	l.mu.Unlock()
@@ -222,7 +221,7 @@ func noneCouldStart(t *testing.T, l *Line, s store.Store, slots int) {
 	}
 }
 
-// Those with different needs who are due at one instant ask in order of arrival.
+// Requests with different needs that are due at one instant ask in order of arrival.
 func TestS6_FirstComeAsksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Client{Store: new(store.Memory), Max: 100}

@@ -22,6 +22,15 @@ import (
 // waits cannot be foreseen, such as one for a slot. They end when the wait budget does, in
 // expire, and the refusal then reports a lower bound: AtLeast.
 
+// In a line with Waiting 2, in which k1 and k2 are identities:
+//
+//	k1 arrives           it waits: 1 of 2
+//	k1 arrives           it waits: 2 of 2
+//	k2 arrives           it is full; a forecast is due
+//	   the forecast      the second of k1 is not due within 1 ms: it makes way for k2
+//	k1 arrives           it is full; a forecast is due
+//	   the forecast      k1 would have the most: it is refused, as the line is full
+
 // settleLocked decides which of the undecided wait. One whose class is due and that finds a
 // slot stays undecided, since its take decides first: a burst of requests that all start at
 // once does not fill the line.
@@ -150,7 +159,8 @@ func (l *Line) expire(w *waiter) {
 	}
 }
 
-// refuseLocked ends the wait of w: it cannot start in time.
+// refuseLocked ends the wait of w: it cannot start in time. It does not join the chain, since
+// its caller sends nothing whose order would matter.
 func (l *Line) refuseLocked(w *waiter, r *line.Refusal) {
 	l.removeLocked(w)
 	w.refusal = r
