@@ -138,8 +138,8 @@ const assumedReset = time.Minute
 
 // said is what the response to a request that started at an instant says of a
 // limit, as the line takes it.
-func (p *policy) said(l *retryafter.LimitSignal, started time.Duration) law.Said {
-	said := law.Said{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Server.Learn == LearnPace}
+func (p *policy) said(l *retryafter.LimitSignal, started time.Duration) law.LimitSignal {
+	said := law.LimitSignal{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Server.Learn == LearnPace}
 	if l.HasLimit {
 		said.Limit = l.Limit
 		if l.Limit < 0 && l.Remaining <= 0 {

@@ -463,7 +463,7 @@ func (t *tx) pause(op *Op, res *Result) {
 // so that it only lowers what is left, until units come back.
 func (t *tx) learn(op *Op, res *Result) {
 	l := op.Learn
-	said := law.Said{
+	said := law.LimitSignal{
 		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: min(l.Started, t.now), Pace: l.Pace,
 	}
 	if said.Empty() {
@@ -479,7 +479,7 @@ func (t *tx) learn(op *Op, res *Result) {
 		return
 	}
 	h.Source = l.Source
-	h.Limit.HearOfSome(t.now, said, l.InFlight)
+	h.Limit.UpdatePartly(t.now, said, l.InFlight)
 	r.dirty = true
 	res.Announced = t.announcement(nil, where, h)
 }

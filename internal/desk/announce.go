@@ -95,7 +95,7 @@ func (k *Ticket) Halt(to Audience) (release func()) {
 
 // Limit takes in how many units of a limit the server says are left: of the budget of a claim,
 // or, where that is nil, of the request's identity.
-func (k *Ticket) Limit(ctx context.Context, key line.AnnouncedKey, dialect string, said law.Said, c *roster.Claim) (e Effect) {
+func (k *Ticket) Limit(ctx context.Context, key line.AnnouncedKey, dialect string, said law.LimitSignal, c *roster.Claim) (e Effect) {
 	if c != nil {
 		e.Rule = c.Rule
 	}
@@ -201,7 +201,7 @@ func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audien
 	return e
 }
 
-func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, dialect string, said *law.Said, c *roster.Claim) error {
+func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, dialect string, said *law.LimitSignal, c *roster.Claim) error {
 	op := store.Op{Kind: store.OpLearn, Group: group(k.Plan, k.Name), Audience: all, Learn: &store.Learn{
 		Name: key.Name, Window: key.Window, Left: said.Left, Limit: said.Limit, Reset: time.Duration(said.Reset),
 		Period: time.Duration(said.Window), Started: said.Started, Pace: said.Pace, Source: dialect,

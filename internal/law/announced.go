@@ -149,7 +149,7 @@ func (l *Announcements[B]) Limit(now Time, key LimitKey, inFlight *int64, unused
 type Standing struct {
 	Pause       time.Duration // until its end; zero for a limit
 	Left, Limit int64         // Limit is negative where the server did not say
-	Reset       time.Duration // until units come back; negative where the server did not say
+	Reset       time.Duration // until units return; negative where the server did not say
 	Age         time.Duration // since the response
 	Drift       int64         // see CapStatus
 }
@@ -161,60 +161,63 @@ func (a *Announced[B]) Standing(now Time) (s Standing, holds bool) {
 		return Standing{Pause: time.Duration(end - now)}, paused
 	}
 	c := a.Limit.Status(now)
-	s = Standing{Left: c.Left, Limit: c.Limit, Reset: time.Duration(c.Reset - now), Age: time.Duration(now - c.Told), Drift: c.Drift}
+	s = Standing{Left: c.Left, Limit: c.Limit, Reset: time.Duration(c.Reset - now), Age: time.Duration(now - c.Updated), Drift: c.Drift}
 	if c.Blind {
 		s.Reset, s.Limit = -1, -1
 	}
 	return s, true
 }
 
-// Cap is what a server has said is left of one of its limits: so many units
-// until they come back, and what it announced in each window after that. It ends
+// Cap is what a server has announced to be left of one of its limits: so many units
+// until they return, and what it announced in each window after that. It ends
 // with the first window after the reset, a minute after it at the earliest, unless
-// the server says more by then. Starts and waiters do not make it last longer.
+// the server announces more by then. Starts and waiters do not make it last longer.
 //
 // Numbers are a server's, and may be anything. A limit below 1 is no limit, and a
 // window is no shorter than shortest, so that each window makes room.
 //
-// Left is what was said less what was granted and not answered: nobody knows
-// whether the server has counted those yet. So only an answer with nothing else
-// in flight raises it, and then to the least that any of those was told which may
-// have been in flight together: the server has served them in any order.
+// Left is what was announced less what is in flight: whether the server has counted
+// that yet is not known. So only a response with nothing else in flight raises it,
+// and then to the least that any response announced whose request may have been in
+// flight at the same time: the server has served them in any order.
 type Cap struct {
 	common
-	Name   string // the server's; read-only
-	left   int64
-	limit  int64  // what comes back at end; negative where nobody said
-	end    Time   // when it comes back
-	window int64  // how long windows are from then on
-	blind  bool   // nobody said when: one unit a second asks
-	flying *int64 // units granted and not answered, of those whom it holds; nil in a plan
-	begun  Time   // from when on takes have lowered left
-	rolled bool   // then units came back
-	keep   Time   // when it ends: from then on it holds nothing up
+	Name     string // the server's; read-only
+	left     int64
+	limit    int64  // what returns at end; negative where the server did not say
+	end      Time   // when it returns
+	window   int64  // how long windows are from then on
+	blind    bool   // the server did not say when: one unit a second tries
+	inFlight *int64 // units in flight of the requests that it concerns; nil in a plan
+	begun    Time   // from when on takes have lowered left
+	rolled   bool   // then units returned
+	keep     Time   // when it ends: from then on it holds nothing up
 
 	pace    bool // left is spread over the time until end
-	started bool // somebody has in this window
+	started bool // a request has in this window
 	last    Time // when the latest did
 
-	heard Time // the start of the newest request whose answer counts
-	told  Time // when that answer came
-	said  bool // there is one, and nothing has come back since
-	drift int64
+	newest  Time // the start of the newest request whose response counts
+	updated Time // when that response came
+	current bool // there is one, and nothing has returned since
+	drift   int64
 
-	// low is the least that was told since since, and lower the least that was
-	// told before it, as far back as a request may have been in flight with one
-	// that is answered now: since moves on to each answer to a request that
-	// started after it.
+	// low is the least that was announced since since, and lower the least that was
+	// announced before it, as far back as a request may have been in flight at the same
+	// time as one whose response comes now: since moves on to each response to a request
+	// that started after it.
 	low, lower int64
 	since      Time
 }
 
-// NewCap returns a Cap that has not heard anything, and holds nobody up. flying
-// is the units granted and not answered of those whom it will hold; the caller
+// NewCap returns a Cap without an announcement, which holds nothing up. inFlight
+// is the units in flight of the requests that it will concern; the caller
 // keeps it.
-func NewCap(name string, flying *int64) *Cap {
-	return &Cap{Name: name, left: Unlimited, low: Unlimited, lower: Unlimited, since: -Never, limit: -1, end: -Never, window: second, keep: -Never, heard: -Never, flying: flying}
+func NewCap(name string, inFlight *int64) *Cap {
+	return &Cap{
+		Name: name, left: Unlimited, limit: -1, window: second, end: -Never, keep: -Never,
+		newest: -Never, since: -Never, low: Unlimited, lower: Unlimited, inFlight: inFlight,
+	}
 }
 
 // shortest is the least length of a window.
@@ -223,24 +226,24 @@ const shortest = int64(time.Millisecond)
 // lasting is the least time for which a limit holds after its reset.
 const lasting = 60 * second
 
-// Said is what one answer said about a limit.
-type Said struct {
+// LimitSignal is what one response announced of a limit.
+type LimitSignal struct {
 	Left    int64
-	Limit   int64 // negative: nothing
-	Reset   int64 // until units come back; negative: nothing
-	Window  int64 // zero: nothing
+	Limit   int64 // negative: the server did not say
+	Reset   int64 // until units return; negative: the server did not say
+	Window  int64 // zero: the server did not say
 	Started Time  // when its request did
 	Own     int64 // the request's units among those in flight
 	Pace    bool  // spread what is left
 }
 
-// Empty reports that s says nothing about a limit: none is left of none. Servers that
+// Empty reports that s announces no limit: none is left of none. Servers that
 // do not limit a request send that with every response.
-func (s *Said) Empty() bool { return s.Limit == 0 && s.Left <= 0 }
+func (s *LimitSignal) Empty() bool { return s.Limit == 0 && s.Left <= 0 }
 
-// Hear takes in what an answer has said that came at now. It reports how much
-// the cap fell below what starts have used of it: what others have spent.
-func (c *Cap) Hear(now Time, s Said) (spent int64) {
+// Update takes in what a response that came at now has announced. It returns how much
+// the cap fell below what starts have used of it: what other programs have spent.
+func (c *Cap) Update(now Time, s LimitSignal) (spent int64) {
 	c.roll(now)
 	if s.Empty() {
 		return 0
@@ -249,8 +252,8 @@ func (c *Cap) Hear(now Time, s Said) (spent int64) {
 	if blind {
 		end = addSat(now, second)
 	}
-	flying := *c.flying - s.Own
-	older := s.Started < c.heard
+	inFlight := *c.inFlight - s.Own
+	older := s.Started < c.newest
 	if c.stale(end) || older && (c.Over(now) || addSat(end, second) < c.end) {
 		return 0
 	}
@@ -258,18 +261,18 @@ func (c *Cap) Hear(now Time, s Said) (spent int64) {
 		c.low, c.lower, c.since = Unlimited, c.low, now
 	}
 	c.low = min(c.low, s.Left)
-	if older { // it can only lower what a newer one said
-		c.left = min(c.left, subSat(s.Left, flying))
+	if older { // it can only lower what a newer one announced
+		c.left = min(c.left, subSat(s.Left, inFlight))
 		return 0
 	}
-	if c.said && s.Left < c.left {
+	if c.current && s.Left < c.left {
 		spent = subSat(c.left, s.Left)
 		c.drift = addSat(c.drift, spent)
 	}
-	if left := subSat(min(c.low, c.lower), flying); flying == 0 || left < c.left {
+	if left := subSat(min(c.low, c.lower), inFlight); inFlight == 0 || left < c.left {
 		c.left, c.begun = left, now
 	}
-	if flying == 0 {
+	if inFlight == 0 {
 		c.low, c.lower = Unlimited, Unlimited
 	}
 	if near := c.end - end; !blind && c.end > now && near > 0 && near < second {
@@ -291,42 +294,42 @@ func (c *Cap) Hear(now Time, s Said) (spent int64) {
 		c.window = max(c.window, s.Reset)
 	}
 	c.pace = s.Pace && !blind
-	c.heard, c.told, c.said, c.rolled = s.Started, now, true, false
+	c.newest, c.updated, c.current, c.rolled = s.Started, now, true, false
 	if c.keep = end; c.limit > 0 {
 		c.keep = addSat(end, addSat(c.window, (max(c.window, lasting)-1)/c.window*c.window))
 	}
 	return spent
 }
 
-// stale reports whether an answer that gives end as its reset was about the
+// stale reports whether a response that gives end as its reset was about the
 // window before this one.
 func (c *Cap) stale(end Time) bool {
 	return c.rolled && end <= addSat(c.begun, min(second, c.window/2))
 }
 
-// roll lets come back what has come back by t.
+// roll returns the units that have returned by t.
 func (c *Cap) roll(t Time) {
 	if t < c.end {
 		return
 	}
 	if t >= c.keep {
 		c.left, c.limit, c.end, c.window = Unlimited, -1, Never, second
-		c.said, c.blind, c.pace, c.rolled = false, false, false, false
+		c.current, c.blind, c.pace, c.rolled = false, false, false, false
 		c.low, c.lower = Unlimited, Unlimited
 		return
 	}
 	c.left = c.fresh()
-	if c.flying != nil && !c.blind {
-		c.left = subSat(c.left, *c.flying)
+	if c.inFlight != nil && !c.blind {
+		c.left = subSat(c.left, *c.inFlight)
 	}
-	c.said = false
+	c.current = false
 	c.rolled, c.low, c.lower = !c.blind, Unlimited, Unlimited
 	c.begun = addSat(c.end, subSat(t, c.end)/c.window*c.window)
 	c.end = min(addSat(c.begun, c.window), c.keep)
 	c.started = false
 }
 
-// fresh returns what is left when units come back: one at least.
+// fresh returns what is left when units return: one at least.
 func (c *Cap) fresh() int64 {
 	if c.blind {
 		return max(c.left, 1)
@@ -376,21 +379,21 @@ func (c *Cap) Remaining(now Time) int64 {
 	return c.left
 }
 
-func (c *Cap) Recovered(now Time) bool { return c.Over(now) && *c.flying == 0 }
+func (c *Cap) Recovered(now Time) bool { return c.Over(now) && *c.inFlight == 0 }
 
-// Over reports whether c holds nothing up until it is told more.
+// Over reports whether c holds nothing up until more is announced.
 func (c *Cap) Over(now Time) bool { return now >= c.keep }
 
 func (c *Cap) Expires(now Time) Time { return max(now, c.keep) }
 
 func (c *Cap) Clamp(now Time) int64 {
-	ahead := subSat(max(c.told, c.last, c.begun, c.since), now)
+	ahead := subSat(max(c.updated, c.last, c.begun, c.since), now)
 	if ahead > 0 {
-		for _, t := range []*Time{&c.end, &c.begun, &c.keep, &c.last, &c.told, &c.since, &c.heard} {
+		for _, t := range []*Time{&c.end, &c.begun, &c.keep, &c.last, &c.updated, &c.since, &c.newest} {
 			*t = earlier(*t, ahead)
 		}
 	}
-	c.heard = min(c.heard, now)
+	c.newest = min(c.newest, now)
 	return max(0, ahead)
 }
 
@@ -398,8 +401,8 @@ func (c *Cap) code(d *Codec) {
 	v := byte(version)
 	d.Version(&v, version)
 	d.Text(&c.Name)
-	d.Ints(&c.left, &c.limit, &c.end, &c.window, &c.begun, &c.keep, &c.last, &c.heard, &c.told, &c.low, &c.lower, &c.since, &c.drift)
-	for _, v := range []*bool{&c.blind, &c.rolled, &c.pace, &c.started, &c.said} {
+	d.Ints(&c.left, &c.limit, &c.end, &c.window, &c.begun, &c.keep, &c.last, &c.newest, &c.updated, &c.low, &c.lower, &c.since, &c.drift)
+	for _, v := range []*bool{&c.blind, &c.rolled, &c.pace, &c.started, &c.current} {
 		d.Bool(v)
 	}
 	if !d.reading {
@@ -416,18 +419,18 @@ func (c *Cap) code(d *Codec) {
 func (c *Cap) simulate(now Time) sim {
 	c.roll(now)
 	s := sim{kind: simCap, learned: *c}
-	s.learned.flying = nil
+	s.learned.inFlight = nil
 	return s
 }
 
 // A CapStatus is what a Cap knows.
 type CapStatus struct {
-	Left, Limit int64         // Limit is negative where nobody said it
-	Reset       Time          // when units come back
+	Left, Limit int64         // Limit is negative where the server did not say
+	Reset       Time          // when units return
 	Window      time.Duration // how long windows are from then on
-	Told        Time          // when it was last told
-	Drift       int64         // units that others have spent, as far as it shows
-	Blind       bool          // nobody said when units come back
+	Updated     Time          // when it was last announced
+	Drift       int64         // units that other programs have spent, as far as it shows
+	Blind       bool          // the server did not say when units return
 	End         Time          // when c ends
 }
 
@@ -439,7 +442,7 @@ func (s CapStatus) Tightens(o CapStatus) bool {
 // Status returns what c knows at now.
 func (c *Cap) Status(now Time) CapStatus {
 	c.roll(now)
-	return CapStatus{c.left, c.limit, c.end, time.Duration(c.window), c.told, c.drift, c.blind, c.keep}
+	return CapStatus{c.left, c.limit, c.end, time.Duration(c.window), c.updated, c.drift, c.blind, c.keep}
 }
 
 // Announced returns the limit that the server has announced, if it has and that
@@ -451,18 +454,18 @@ func (c *Cap) Announced(now Time) []Spec {
 	return []Spec{{N: c.limit, Per: time.Duration(c.window)}}
 }
 
-// HearOfSome is Hear for a process that knows of some in flight only: it lowers what
-// is left, by those too, but never raises it before units come back.
-func (c *Cap) HearOfSome(now Time, s Said, flying int64) {
+// UpdatePartly is Update for a process that knows of some in flight only: it lowers what
+// is left, by those too, but never raises it before units return.
+func (c *Cap) UpdatePartly(now Time, s LimitSignal, inFlight int64) {
 	c.roll(now)
 	// One more in flight, and one more left, are the same again; but with one
-	// in flight Hear raises nothing.
+	// in flight Update raises nothing.
 	if s.Empty() {
 		return
 	}
-	flying++
-	c.flying, s.Left = &flying, addSat(s.Left, 1)
-	c.Hear(now, s)
+	inFlight++
+	c.inFlight, s.Left = &inFlight, addSat(s.Left, 1)
+	c.Update(now, s)
 	var none int64
-	c.flying = &none
+	c.inFlight = &none
 }

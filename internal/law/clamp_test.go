@@ -61,7 +61,7 @@ func TestClampInTime(t *testing.T) {
 	pace := NewPace()
 	pace.Until(0, 3600*sec)
 	c := NewCap("", new(int64))
-	c.Hear(0, Said{Left: 0, Limit: 10, Reset: 3600 * sec})
+	c.Update(0, LimitSignal{Left: 0, Limit: 10, Reset: 3600 * sec})
 	for _, st := range []State{w, pace, c} {
 		if d := st.Clamp(now); d != 0 {
 			t.Errorf("%T: it was %v ahead", st, time.Duration(d))
@@ -91,14 +91,14 @@ func TestClampPauses(t *testing.T) {
 		t.Error("no pause is ahead")
 	}
 	c := NewCap("", new(int64))
-	c.Hear(years, Said{Left: 0, Limit: 10, Reset: 80 * sec, Started: years - sec})
+	c.Update(years, LimitSignal{Left: 0, Limit: 10, Reset: 80 * sec, Started: years - sec})
 	if d := c.Clamp(0); d != years {
 		t.Errorf("the announced limit was %d ahead", d)
 	}
 	if at, _ := c.Earliest(0, 0, 1); at != 80*sec {
 		t.Errorf("the announced limit has room at %d, want 80s", at)
 	}
-	c.Hear(sec, Said{Left: 3, Limit: 10, Reset: 79 * sec, Started: sec / 2})
+	c.Update(sec, LimitSignal{Left: 3, Limit: 10, Reset: 79 * sec, Started: sec / 2})
 	if got := c.Remaining(sec); got != 3 {
 		t.Errorf("%d left, want the 3 of an answer that came later", got)
 	}

@@ -135,10 +135,10 @@ func TestWrittenDownPause(t *testing.T) {
 func TestWrittenDownCap(t *testing.T) {
 	var flying int64
 	c := NewCap("tokens", &flying)
-	c.Hear(5, Said{Left: 7, Limit: 10, Reset: 100, Window: 50, Started: 3, Pace: true})
+	c.Update(5, LimitSignal{Left: 7, Limit: 10, Reset: 100, Window: 50, Started: 3, Pace: true})
 	c.Take(20, 1)
 	flying = 1
-	c.Hear(21, Said{Left: 4, Limit: 10, Reset: 84, Window: 50, Started: 20, Pace: true})
+	c.Update(21, LimitSignal{Left: 4, Limit: 10, Reset: 84, Window: 50, Started: 20, Pace: true})
 	d, err := decodeCap(encodeCap(c), &flying)
 	if err != nil || *d != *c {
 		t.Errorf("got %+v, %v; want %+v", d, err, c)

@@ -195,21 +195,21 @@ func (common) simulate(Time) sim                                 { return sim{} 
 func (common) jumps() bool                                       { return false }
 func (common) simulateAt(Time, Time, *schedule) (s sim, p place) { return s, p }
 
-// inFlight is what a strict law remembers of the responses to come.
-type inFlight struct {
-	strict bool
-	flying int64 // units in flight
-	slack  Time  // the longest latency of late; see State.Latency
+// responses is what a strict law remembers of the responses to come.
+type responses struct {
+	strict   bool
+	inFlight int64 // units in flight
+	latency  Time  // the longest latency of late; see State.Latency
 }
 
 // done has cost units no longer in flight.
-func (f *inFlight) done(cost int64) { f.flying = max(0, f.flying-cost) }
+func (f *responses) done(cost int64) { f.inFlight = max(0, f.inFlight-cost) }
 
-func (f *inFlight) Latency(d Time) {
+func (f *responses) Latency(d Time) {
 	if f.strict {
-		f.slack = max(d, f.slack-f.slack/16)
+		f.latency = max(d, f.latency-f.latency/16)
 	}
 }
 
 // inOrder: a start under a strict law is planned by a guess of when responses come.
-func (f *inFlight) inOrder() bool { return !f.strict }
+func (f *responses) inOrder() bool { return !f.strict }

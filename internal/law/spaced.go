@@ -6,26 +6,26 @@ package law
 // one start is in flight.
 type spaced struct {
 	bucket // full: when the next start may be
-	inFlight
+	responses
 }
 
 func newSpaced(s Spec) *spaced {
-	return &spaced{bucket: *newBucket(s.shape()), inFlight: inFlight{strict: s.Strict}}
+	return &spaced{bucket: *newBucket(s.shape()), responses: responses{strict: s.Strict}}
 }
 
 func (s *spaced) Earliest(now, t Time, cost int64) (Time, bool) {
-	if s.flying == 0 {
+	if s.inFlight == 0 {
 		return s.bucket.Earliest(now, t, s.room(cost))
 	}
 	b := s.bucket.copy()
-	b.Take(now, s.flying) // if its response comes now
+	b.Take(now, s.inFlight) // if its response comes now
 	at, _ := b.Earliest(now, t, b.room(cost))
 	return at, at != Never
 }
 
 func (s *spaced) Take(t Time, cost int64) bool {
 	if s.strict {
-		s.flying = addSat(s.flying, cost)
+		s.inFlight = addSat(s.inFlight, cost)
 		return true
 	}
 	return s.bucket.Take(t, cost)
@@ -50,13 +50,13 @@ func (s *spaced) Remaining(now Time) int64 {
 	if s.n == 0 {
 		return 0
 	}
-	return subSat(s.bucket.Remaining(now), s.flying)
+	return subSat(s.bucket.Remaining(now), s.inFlight)
 }
 
-func (s *spaced) Recovered(now Time) bool { return s.flying == 0 && s.bucket.Recovered(now) }
+func (s *spaced) Recovered(now Time) bool { return s.inFlight == 0 && s.bucket.Recovered(now) }
 
 func (s *spaced) Expires(now Time) Time {
-	if s.flying > 0 {
+	if s.inFlight > 0 {
 		return Never
 	}
 	return s.bucket.Expires(now)
@@ -82,9 +82,9 @@ func (s *spaced) inherit(old State, now Time) bool {
 		}
 	}
 	if s.strict {
-		s.flying = o.flying
-	} else if o.flying > 0 {
-		s.bucket.Take(now, o.flying)
+		s.inFlight = o.inFlight
+	} else if o.inFlight > 0 {
+		s.bucket.Take(now, o.inFlight)
 	}
 	return true
 }
@@ -101,21 +101,21 @@ func (s *spaced) running(now Time) []Entry {
 
 func (s *spaced) history(now Time) []Entry {
 	h := s.running(now)
-	if s.flying > 0 {
-		h = append(h, Entry{At: now, Cost: s.flying})
+	if s.inFlight > 0 {
+		h = append(h, Entry{At: now, Cost: s.inFlight})
 	}
 	return h
 }
 
 func (s *spaced) code(c *Codec) {
 	s.bucket.code(c)
-	c.Ints(&s.flying)
+	c.Ints(&s.inFlight)
 }
 
 func (s *spaced) simulate(now Time) sim {
-	c := sim{kind: simBucket, bucket: s.bucket.copy(), loose: s.flying > 0, strict: s.strict, slack: s.slack}
-	if s.flying > 0 {
-		c.bucket.Take(now, s.flying)
+	c := sim{kind: simBucket, bucket: s.bucket.copy(), loose: s.inFlight > 0, strict: s.strict, slack: s.latency}
+	if s.inFlight > 0 {
+		c.bucket.Take(now, s.inFlight)
 	}
 	return c
 }

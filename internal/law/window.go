@@ -15,20 +15,20 @@ const exact = 65_536
 // period after its start or, where strict, after its response.
 type window struct {
 	*shape
-	*inFlight         // calm where it is not strict
-	sum       int64   // of log, from head on; with what is in flight it fits into an int64
-	log       []Entry // a ring of starts by time; its length is a power of two
-	head      int     // index of the oldest entry, not masked
-	len       int
+	*responses         // calm where it is not strict
+	sum        int64   // of log, from head on; with what is in flight it fits into an int64
+	log        []Entry // a ring of starts by time; its length is a power of two
+	head       int     // index of the oldest entry, not masked
+	len        int
 }
 
-// calm is the inFlight of every window that is not strict. It is only read.
-var calm inFlight
+// calm is the responses of every window that is not strict. It is only read.
+var calm responses
 
 func newWindow(s *shape, strict bool) *window {
-	w := &window{shape: s, inFlight: &calm}
+	w := &window{shape: s, responses: &calm}
 	if strict {
-		w.inFlight = &inFlight{strict: true}
+		w.responses = &responses{strict: true}
 	}
 	return w
 }
@@ -55,7 +55,7 @@ func (w *window) Earliest(now, t Time, cost int64) (Time, bool) {
 		return Never, false
 	}
 	// Nothing is forgotten here, since t may be still to come.
-	room, left, old := w.n-cost, w.sum+w.flying, subSat(t, w.per)
+	room, left, old := w.n-cost, w.sum+w.inFlight, subSat(t, w.per)
 	for i := 0; ; i++ {
 		if left <= room && (i == w.len || w.at(i).At > old) {
 			return t, false
@@ -80,7 +80,7 @@ func (w *window) last() Time {
 
 func (w *window) Take(t Time, cost int64) bool {
 	if w.strict {
-		w.flying += w.fit(cost)
+		w.inFlight += w.fit(cost)
 		return true
 	}
 	w.push(t, cost)
@@ -91,7 +91,7 @@ func (w *window) Take(t Time, cost int64) bool {
 // Where an int64 would not hold all of them, the oldest go: they are in debt beyond
 // any limit, and those that come after them still count once the oldest do not.
 func (w *window) fit(cost int64) int64 {
-	over := cost - (math.MaxInt64 - w.sum - w.flying)
+	over := cost - (math.MaxInt64 - w.sum - w.inFlight)
 	if over <= 0 {
 		return cost
 	}
@@ -205,17 +205,17 @@ func (w *window) Spend(now Time, n int64) {
 
 func (w *window) Remaining(now Time) int64 {
 	w.expire(now)
-	return subSat(w.n, w.sum+w.flying)
+	return subSat(w.n, w.sum+w.inFlight)
 }
 
 func (w *window) Recovered(now Time) bool {
 	w.expire(now)
-	return w.sum == 0 && w.flying == 0
+	return w.sum == 0 && w.inFlight == 0
 }
 
 func (w *window) Expires(now Time) Time {
 	switch {
-	case w.flying > 0:
+	case w.inFlight > 0:
 		return Never
 	case w.len > 0:
 		return max(now, addSat(w.last(), w.per))
@@ -253,9 +253,9 @@ func (w *window) inherit(old State, now Time) bool {
 	o.expire(now)
 	w.log, w.head, w.len, w.sum = slices.Clone(o.log), o.head, o.len, o.sum
 	if w.strict {
-		w.flying = o.flying
-	} else if o.flying > 0 {
-		w.push(now, o.flying)
+		w.inFlight = o.inFlight
+	} else if o.inFlight > 0 {
+		w.push(now, o.inFlight)
 	}
 	return true
 }
@@ -266,8 +266,8 @@ func (w *window) history(now Time) []Entry {
 	for i := range w.len {
 		h = append(h, *w.at(i))
 	}
-	if w.flying > 0 {
-		h = append(h, Entry{now, w.flying})
+	if w.inFlight > 0 {
+		h = append(h, Entry{now, w.inFlight})
 	}
 	return h
 }
@@ -277,12 +277,12 @@ func (w *window) history(now Time) []Entry {
 const saturates = Unlimited / 2
 
 func (w *window) code(c *Codec) {
-	flying, sum, n := w.flying, w.sum, w.len
+	flying, sum, n := w.inFlight, w.sum, w.len
 	c.Ints(&flying, &sum)
 	c.Size(&n)
 	if c.reading && w.strict && flying >= 0 {
-		w.flying = flying
-	} else if flying != w.flying {
+		w.inFlight = flying
+	} else if flying != w.inFlight {
 		c.fail()
 	}
 	for i := 0; i < n && c.err == nil; i++ {
@@ -308,17 +308,17 @@ func (w *window) code(c *Codec) {
 // the plan is a run of the plan's own entries, and both are read by their place.
 type windowSim struct {
 	*window
-	now     Time
-	log     int   // the first entry of the log that still counts
-	at, end place // the plan's entries from at on and before end are taken, and count
-	flown   bool
-	sum     int64
-	guessed int64 // units that came back by a response assumed to come at once
+	now       Time
+	log       int   // the first entry of the log that still counts
+	at, end   place // the plan's entries from at on and before end are taken, and count
+	responded bool  // what is in flight has been taken as returned
+	sum       int64
+	guessed   int64 // units that came back by a response assumed to come at once
 }
 
 func (w *window) simulate(now Time) sim {
 	w.expire(now)
-	return sim{kind: simWindow, slack: w.slack, window: windowSim{window: w, now: now, log: w.head, sum: w.sum + w.flying, flown: w.flying == 0}}
+	return sim{kind: simWindow, slack: w.latency, window: windowSim{window: w, now: now, log: w.head, sum: w.sum + w.inFlight, responded: w.inFlight == 0}}
 }
 
 func (w *window) jumps() bool { return !w.strict }
@@ -346,8 +346,8 @@ func (s *windowSim) oldest(plan *schedule) (e Entry, ok bool) {
 	switch {
 	case s.log < s.window.head+s.window.len:
 		return *s.window.at(s.log - s.window.head), true
-	case !s.flown:
-		return Entry{s.now, s.flying}, true
+	case !s.responded:
+		return Entry{s.now, s.inFlight}, true
 	case s.at.before(s.end):
 		e := plan.get(s.at)
 		return Entry{e.at, e.cost}, true
@@ -359,8 +359,8 @@ func (s *windowSim) forget(plan *schedule) {
 	switch {
 	case s.log < s.window.head+s.window.len:
 		s.log++
-	case !s.flown:
-		s.flown, s.guessed = true, s.flying
+	case !s.responded:
+		s.responded, s.guessed = true, s.inFlight
 	default:
 		if s.strict {
 			s.guessed = addSat(s.guessed, plan.get(s.at).cost)

@@ -22,7 +22,7 @@ const mostAnnounced = 8
 // s.Rule, whoever needs it, or else of those of an identity. It reports how many
 // units others have spent; see law.Cap. The oldest of too many limits goes. With
 // ended it is Arrived too, before that.
-func (l *Line) AnnounceLimit(s Scope, key AnnouncedKey, source string, said *law.Said, ended []*Budget) (spent int64, err error) {
+func (l *Line) AnnounceLimit(s Scope, key AnnouncedKey, source string, said *law.LimitSignal, ended []*Budget) (spent int64, err error) {
 	now := l.lock()
 	if ended != nil {
 		l.addInFlight1(ended, -1)
@@ -32,7 +32,7 @@ func (l *Line) AnnounceLimit(s Scope, key AnnouncedKey, source string, said *law
 	return spent, err
 }
 
-func (l *Line) announceLimit(s Scope, key AnnouncedKey, source string, said *law.Said, now law.Time) (spent int64, err error) {
+func (l *Line) announceLimit(s Scope, key AnnouncedKey, source string, said *law.LimitSignal, now law.Time) (spent int64, err error) {
 	if l.retired || s.Rule != nil && s.Rule.retired {
 		return 0, ErrRetired
 	}
@@ -67,10 +67,10 @@ func (l *Line) announceLimit(s Scope, key AnnouncedKey, source string, said *law
 	h.source = source
 	c := h.b.state.(*law.Cap)
 	if l.waiting == 0 {
-		return c.Hear(now, *said), nil
+		return c.Update(now, *said), nil
 	}
 	before := c.Status(now)
-	spent = c.Hear(now, *said)
+	spent = c.Update(now, *said)
 	if isNew {
 		l.holdWaiting(h.b, s, false)
 	}

@@ -117,7 +117,7 @@ func TestHeardWhileInLine(t *testing.T) {
 						mu.Unlock()
 					}
 				case 1:
-					said := law.Said{Left: int64(d[4] % 4), Limit: int64(1 + d[5]%5), Reset: int64(10 * time.Second), Started: int64(l.Now())}
+					said := law.LimitSignal{Left: int64(d[4] % 4), Limit: int64(1 + d[5]%5), Reset: int64(10 * time.Second), Started: int64(l.Now())}
 					if _, err := l.AnnounceLimit(s, AnnouncedKey{Name: "x"}, "", &said, nil); err != nil {
 						fault("%v", err)
 					}

@@ -85,7 +85,7 @@ func (s *Status) add(label string, shared bool, rule *Budget, list []announcemen
 		case *law.Cap:
 			c := st.Status(now)
 			h.Left, h.Limit, h.Drift = c.Left, c.Limit, c.Drift
-			h.Reset, h.Age = time.Duration(c.Reset-now), time.Duration(now-c.Told)
+			h.Reset, h.Age = time.Duration(c.Reset-now), time.Duration(now-c.Updated)
 			if c.Blind {
 				h.Reset, h.Limit = -1, -1
 			}

@@ -48,7 +48,7 @@ func TestHostileNumbersAreNoLoopsBound(t *testing.T) {
 					if r.IntN(2) == 0 {
 						s.Rule = nil
 					}
-					said := law.Said{Left: number(), Limit: number(), Reset: number(), Window: number(), Started: int64(l.Now()) - r.Int64N(1000), Pace: r.IntN(3) == 0}
+					said := law.LimitSignal{Left: number(), Limit: number(), Reset: number(), Window: number(), Started: int64(l.Now()) - r.Int64N(1000), Pace: r.IntN(3) == 0}
 					l.AnnounceLimit(s, AnnouncedKey{Name: fmt.Sprint(r.IntN(3))}, "", &said, nil)
 				}
 				a := Ask{Needs: []Need{{B: budgets[0], Cost: 1}}, MaxWait: time.Duration(r.Int64N(int64(5 * time.Second)))}
