@@ -33,8 +33,8 @@ func IsCalendar(st State) bool {
 // some is by how much clocks that agree may differ.
 const some = 10 * time.Millisecond
 
-// SetWall tells st, where it follows the wall clock, what that clock shows at
-// the instant 0; it differs from before when the clock was set, before now.
+// SetWall sets, where st follows the wall clock, what that clock shows at
+// the instant 0. It differs from before when the clock was set, before now.
 func SetWall(st State, wall time.Time, now Time) {
 	c, ok := st.(*calendar)
 	if !ok {

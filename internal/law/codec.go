@@ -19,17 +19,17 @@ const version = 1
 // another one was never written by any version.
 const lastVersion = 31
 
-// ErrVersion says that a state was written down by a later version of this
+// ErrVersion is the error of a state that was written down by a later version of this
 // package.
 var ErrVersion = errors.New("law: the state was written by a newer version")
 
-// ErrCorrupt says that what was read is not a state.
+// ErrCorrupt is the error of what is not a state.
 var ErrCorrupt = errors.New("law: the state is corrupt")
 
 // A Codec writes values down, or reads them back: the same calls in the same order
 // do both, so that neither can forget what the other does. Writing, a method writes
 // what its pointers point to; reading, it sets that. What cannot be read is zero, and
-// so is all that comes after it; Err says why.
+// so is all that comes after it; Err returns the reason.
 type Codec struct {
 	b       []byte // what is written so far, or what is still to be read
 	reading bool

@@ -1,6 +1,68 @@
 // Package law holds the arithmetic of the limits: for each law, what it
 // remembers of one budget, when a cost fits, and what taking it changes. Time
 // comes in as an argument; nothing here waits, locks or reads a clock.
+//
+// # An example
+//
+// Under each law of 4 units per 8 seconds, six requests of one unit arrive at 0, in a
+// minute that ends at 8. They start at the instants that Earliest returns, one after
+// the other:
+//
+//	seconds   0     2     4     6     8     10    12
+//	Window    ####                    ##                  a unit returns 8 s after its start
+//	Bucket    ####  #     #                               4 to begin with, then one per 2 s
+//	Spaced    #     #     #     #     #     #             never two within 2 s
+//	Sliding   ####                          #     #       the last 4 count by what of them is within 8 s
+//	Calendar  ####                    ##                  the next minute begins
+//
+// A State answers three questions about this: Earliest, when a cost fits; Remaining, how
+// much fits now; Recovered, whether anything is remembered. Take changes it, and never
+// refuses: units that do not fit are a debt. So for the Window above, at 3:
+//
+//	Earliest(3, 3, 1)  = 8     the first of the four units returns
+//	Remaining(3)       = 0
+//	Take(3, 2)                 a debt: six units count in the period that ends at 3
+//	Remaining(3)       = -2
+//	Earliest(3, 3, 1)  = 8     at 8 all four of 0 return at once; two of 3 still count
+//
+// # Planning
+//
+// A Plan is the starts of the requests that wait for one budget. It finds the earliest
+// instant at which a further start delays none of them. Under a Window of 2 per 10 s, of
+// which both units were taken at 0, a request C of cost 2 arrives at 1, and D of cost 1
+// behind it:
+//
+//	C  at 10   both units return
+//	D  at 20   at 10 there is room for D alone, but C would become impossible
+//
+// A Plan tries instants on copies of the State, each a sim, and keeps one as a checkpoint,
+// so that the next search does not begin at the present; 100,000 starts make a search no
+// longer.
+//
+// # Announcements
+//
+// What servers announce holds requests up in the same way: a Pace is a pause and the
+// gentle restart after it, a Cap is a limit that a server reports. Both are States, so
+// that a line plans under them as under any law. Announcements is the list of those that
+// one audience has been announced.
+//
+// # Invariants
+//
+//   - No law admits more than it promises, for any order of calls: where memory is
+//     bounded (the starts of a Window beyond 65,536, the gaps of a bucket), what is
+//     forgotten makes units return later, never earlier.
+//   - Rates are exact. Instants of buckets are whole nanoseconds and fractions in n-ths of
+//     one, so that no rounding adds up over any number of starts.
+//   - Sums saturate; none wraps. A debt of any size ages out.
+//   - Earliest and simulate change nothing that a later call could notice, but that a
+//     first use has happened (Sliding). Calls with an older instant count as of the latest.
+//   - A planned start stays possible as long as all units are taken through the plan.
+//     Under a strict limit it is a guess, which is too early, never too late, if responses
+//     take time.
+//   - Forgetting a State that has Recovered makes no difference to any later call.
+//   - A State that is written down and read back decides as the one that was not, and its
+//     bytes change only together with their version.
+//   - Earliest and Take allocate nothing in the long run, and neither does a search.
 package law
 
 import (

@@ -59,7 +59,7 @@ func (p *Pace) SetLimits(limits ...Spec) {
 // slowest is the least rate of a restart.
 var slowest = rate{n: 1, per: second}
 
-// Found says that p holds requests without a limit, n of which succeeded of those
+// Found reports that p holds requests without a limit, n of which succeeded of those
 // that were started in the second until before, at which the refused one was. It
 // raises the rate to that, and to what old, which p was before it became longer,
 // leaves of its own.
@@ -106,7 +106,7 @@ func (p *Pace) Until(now, t Time) bool {
 
 // Grow is Until for a server that did not say how long: for least at first, and
 // for twice as long each time, up to most. It does nothing for a request that
-// started before the pause was last raised: its answer says nothing new. It
+// started before the pause was last raised: its response is no news. It
 // returns the length, zero for nothing.
 func (p *Pace) Grow(now, started Time, least, most int64) int64 {
 	if started <= p.raised {

@@ -61,7 +61,7 @@ func (c *checkpoint) restore(todo *schedule) (s sim, i place) {
 const far = 16
 
 // Earliest returns the first instant at or after t, which is not before now, at
-// which cost units fit and every start planned stays possible. fifo says that
+// which cost units fit and every start planned stays possible. fifo promises that
 // the next search will not begin before what this one returns.
 func (p *Plan) Earliest(st State, now, t Time, cost int64, fifo bool) (at Time, atLeast bool) {
 	return p.earliest(st, now, t, cost, fifo, Never)

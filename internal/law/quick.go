@@ -6,9 +6,9 @@ import (
 )
 
 // Quick is a bucket in one atomic word, or a window in Starts, for the times when
-// nobody waits: a start then takes no lock. Whoever needs the state itself holds
-// the Quick first, under the lock that guards the state; from then on Try sends
-// everybody to that lock, until Release.
+// no request waits: a start then takes no lock. A caller that needs the state itself
+// holds the Quick first, under the lock that guards the state; from then on Try sends
+// all callers to that lock, until Release.
 //
 // The word is the instant at which the bucket is full, in the exact ticks in
 // which its interval is whole, since base. A clock reading older than the last
@@ -64,7 +64,7 @@ func NewQuick(st State, now Time) *Quick {
 }
 
 // Try takes cost units at now if they fit, and reports whether it did. Where it
-// cannot tell, ok is false, and the lock's holder decides. It is for a Bucket:
+// cannot decide, ok is false, and the holder of the lock does. It is for a Bucket:
 // Starts has its own.
 func (q *Quick) Try(now Time, cost int64) (took, ok bool) {
 	for {

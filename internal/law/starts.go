@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Starts is a Window for the times when nobody waits. Each of its units is a
-// slot that says when the unit started last, and it starts again one period
-// later or more: so no period ever holds more than n starts, whoever takes which
-// slot. Slots are taken in turn, each by one compare-and-swap. So the first that
+// Starts is a Window for the times when no request waits. Each of its units is a
+// slot that has the instant of its last start, and it starts again one period
+// later or more: so no period ever holds more than n starts, whichever caller takes
+// which slot. Slots are taken in turn, each by one compare-and-swap. So the first that
 // is not taken in this lap has the oldest start, and while it has to wait all
 // others have to.
 //
@@ -39,7 +39,7 @@ const (
 	slotBits = 17                       // of next: enough for exact
 	farthest = 1<<(63-lapBits) - 1      // of a start
 	never    = -farthest                // the start of a unit that has had none
-	frozen   = math.MinInt64 >> lapBits // of a slot that nobody takes
+	frozen   = math.MinInt64 >> lapBits // of a slot that no caller takes
 	stride   = 4                        // next moves on by so many slots
 )
 
@@ -109,7 +109,7 @@ func (s *Starts) hold(w *window, now Time) Time {
 	next := s.next.Swap(held)
 	lap, k := next>>slotBits, int(next&(1<<slotBits-1))
 	var v int64
-	for { // nobody comes past a frozen slot
+	for { // no caller passes a frozen slot
 		if v = s.slots[k].Load(); (lap-v)&lapMask != 1 {
 			if k++; k == len(s.slots) {
 				k, lap = 0, lap+1
