@@ -142,8 +142,8 @@ func (k *Ticket) Succeeded(ctx context.Context) {
 	open := len(k.Claims.All()) == 0
 	if k.stored != nil {
 		if k.announced { // while the store is down, pauses grow on
-			op := store.Op{Kind: store.OpSuccess, Group: group(k.Plan, k.Name), Audiences: k.stored.ask.Audiences, Taken: int64(k.At)}
-			k.stored.line.Do(ctx, op, false, false)
+			op := store.Op{Kind: store.OpSuccess, Audiences: k.stored.ask.Audiences, Taken: int64(k.At)}
+			k.stored.line.Do(ctx, op)
 		}
 		if open {
 			k.stored.line.Served(store.Instant(k.At))
@@ -176,7 +176,7 @@ func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audien
 	if p.For == 0 {
 		return e
 	}
-	op := store.Op{Kind: store.OpPause, Group: group(k.Plan, k.Name), Pause: &store.Pause{
+	op := store.Op{Kind: store.OpPause, Pause: &store.Pause{
 		For: p.For, Grow: p.Grow, Most: p.Most, Started: int64(p.Started), Source: p.Source,
 	}}
 	for i := range p.Limits {
@@ -191,7 +191,7 @@ func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audien
 	if k.Plan.Open && op.Audience == all && op.Only == "" {
 		op.Pause.Found = max(1, at.line.Found(op.Pause.Started))
 	}
-	res, err := at.line.Do(ctx, op, false, true)
+	res, err := at.line.Do(ctx, op)
 	if err != nil {
 		return e
 	}
@@ -202,7 +202,7 @@ func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audien
 }
 
 func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, dialect string, said *law.LimitSignal, c *roster.Claim) error {
-	op := store.Op{Kind: store.OpLearn, Group: group(k.Plan, k.Name), Audience: all, Learn: &store.Learn{
+	op := store.Op{Kind: store.OpLearn, Audience: all, Learn: &store.Learn{
 		Name: key.Name, Window: key.Window, Left: said.Left, Limit: said.Limit, Reset: time.Duration(said.Reset),
 		Period: time.Duration(said.Window), Started: said.Started, Pace: said.Pace, Source: dialect,
 	}}
@@ -216,6 +216,6 @@ func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, d
 		where = op.Audience
 	}
 	op.Learn.InFlight = at.line.InFlight(where, at.grant)
-	_, err := at.line.Do(ctx, op, false, true)
+	_, err := at.line.Do(ctx, op)
 	return err
 }

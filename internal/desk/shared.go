@@ -126,7 +126,6 @@ func (s *shared) open(k *Ticket) {
 		}
 		at.ask.Audiences = append(at.ask.Audiences, all)
 	}
-	at.line.Remember(&at.ask)
 }
 
 // close ends what open has begun.
@@ -152,7 +151,7 @@ func (s *shared) enter(ctx context.Context, k *Ticket) (*line.Refusal, error) {
 		}
 		k.Waited = time.Since(began)
 		if grant != nil && err == nil {
-			k.stored.grant, k.granted, k.announced = grant, true, grant.Heeded
+			k.stored.grant, k.granted, k.announced = grant, true, grant.UnderPause
 			k.At, k.Waited = time.Duration(grant.At), grant.Waited
 			k.grant.Slot, k.grant.Pass = grant.Slot, grant.Pass
 		}
@@ -179,17 +178,11 @@ func (s *shared) delay(ctx context.Context, k *Ticket) (d time.Duration, err err
 // recheck looks again at the requests before g in lines of the store, after its breaker has
 // changed, or one that has passed it is no longer in flight.
 func (s *shared) recheck(g *roster.Gate) {
-	h := g.At()
-	if g.Host == "" { // it is that of many hosts
-		s.client.Each(func(l *storeline.Line) {
-			if l.Owner() == h.Of() {
-				l.Recheck(&h.Line, g.Side())
-			}
-		})
-	} else if l := s.client.Find(h.Of(), url.PathEscape(h.Of().Name)+"/"+url.PathEscape(h.Name)); l != nil {
-		l.Recheck(&h.Line, g.Side())
-		l.Unuse()
+	h, group := g.At(), "" // of a gate of many hosts
+	if g.Host != "" {
+		group = url.PathEscape(h.Of().Name) + "/" + url.PathEscape(h.Name)
 	}
+	s.client.Recheck(h.Of(), group, &h.Line, g.Side())
 }
 
 // do does an operation with n units of a claim, which were taken at an instant. A
@@ -202,10 +195,6 @@ func (s *shared) do(ctx context.Context, k *Ticket, kind store.OpKind, c *roster
 	}
 	l := s.line(k.Plan, k.Name)
 	defer l.Unuse()
-	name := k.budget(c)
-	l.Remember(&storeline.Ask{Needs: []storeline.Need{{Budget: name}}})
-	need := store.Need{Budget: name, Limit: limitOf(&r.Limit), Cost: n, Taken: int64(taken)}
-	frees := kind == store.OpGive || kind == store.OpSpend && n < 0
-	uses := kind == store.OpSpend && n > 0
-	return l.Do(ctx, store.Op{Kind: kind, Group: group(k.Plan, k.Name), Needs: []store.Need{need}}, frees, uses)
+	need := store.Need{Budget: k.budget(c), Limit: limitOf(&r.Limit), Cost: n, Taken: int64(taken)}
+	return l.Do(ctx, store.Op{Kind: kind, Needs: []store.Need{need}})
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/store"
 )
 
@@ -65,17 +66,6 @@ func (c *Client) Line(owner any, group string, policy func() *Plan) *Line {
 	return l
 }
 
-// Find is Line, but returns nil where there is no line at present.
-func (c *Client) Find(owner any, group string) *Line {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.lines[lineKey{owner, group}]
-	if l != nil {
-		l.users++
-	}
-	return l
-}
-
 // dropLocked forgets l, if it is still there. The last line of the ring takes its place, so that
 // the ring has no holes. A line that is not in use has nothing in line, in flight or to be
 // asked but what it knows, and what it has reserved, which its timer gives back.
@@ -126,6 +116,26 @@ func (c *Client) Reconfigure() {
 		c.mu.Unlock()
 		l.reconfigure()
 	})
+}
+
+// Recheck looks again at the requests that have joined g, a gate of local, after its breaker has
+// changed or a request that passed it has ended. They are in the line of a group or, where that
+// is empty, in any line of the owner.
+func (c *Client) Recheck(owner any, group string, local *line.Line, g *line.Gate) {
+	if group == "" {
+		c.Each(func(l *Line) {
+			if l.key.owner == owner {
+				l.recheck(local, g)
+			}
+		})
+		return
+	}
+	c.mu.Lock()
+	l := c.lines[lineKey{owner, group}]
+	c.mu.Unlock()
+	if l != nil {
+		l.recheck(local, g)
+	}
 }
 
 // hasRoom counts one name more. Where there are too many, all lines forget theirs in a

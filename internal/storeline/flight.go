@@ -20,11 +20,11 @@ import (
 // what the server may not have counted. Until Release it holds its in-flight slot, which is
 // when the body of its response is closed.
 type Grant struct {
-	At     store.Instant // of the store's clock
-	Waited time.Duration
-	Heeded bool // a pause held once, which the request's success ends; see store.OpSuccess
-	Slot   bool // it holds an in-flight slot
-	Pass   line.Pass
+	At         store.Instant // of the store's clock
+	Waited     time.Duration
+	UnderPause bool // a pause held once, which the request's success ends; see store.OpSuccess
+	Slot       bool // it holds an in-flight slot
+	Pass       line.Pass
 
 	take     store.Op // what it has taken
 	left     []int64  // under each need of take, after the start
@@ -40,7 +40,7 @@ type Grant struct {
 // for requests in flight. The same units are given back for a w that has left.
 func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.Time) {
 	w.class.due = time.Time{}
-	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), Heeded: res.UnderPause, strict: res.Strict, take: *op, left: res.Remaining, ask: w.ask, w: w}
+	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), UnderPause: res.UnderPause, strict: res.Strict, take: *op, left: res.Remaining, ask: w.ask, w: w}
 	if w.left {
 		l.removeLocked(w)
 		l.giveBackLocked(g)
@@ -150,8 +150,7 @@ func (l *Line) Responded(ctx context.Context, g *Grant) store.Instant {
 	l.mu.Lock()
 	g.endRenewalLocked()
 	l.mu.Unlock()
-	op := store.Op{Kind: store.OpDone, Group: g.take.Group, ID: g.take.ID, Needs: g.take.Needs}
-	res, err := l.Do(ctx, op, false, false)
+	res, err := l.Do(ctx, store.Op{Kind: store.OpDone, ID: g.take.ID, Needs: g.take.Needs})
 	if err != nil {
 		return g.At
 	}

@@ -81,10 +81,9 @@ func (l *Line) admitLocked(due []*waiter, now time.Time) []*waiter {
 	})
 }
 
-// Recheck looks again at the requests that have joined g, a gate of local, after its breaker has
-// changed or a request that passed it has ended. Those that have no room there any more are
-// refused, the last to come first.
-func (l *Line) Recheck(local *line.Line, g *line.Gate) {
+// recheck is Client.Recheck for one line. Requests that have no room before g any more are
+// refused, the last to come first; those that are asking pass it, or do not, with their result.
+func (l *Line) recheck(local *line.Line, g *line.Gate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	room, r := local.GateRoom(g)

@@ -39,7 +39,7 @@ type announced struct {
 	at time.Time
 }
 
-// Known yields what is known of each name that Remember was called with. It holds the lock
+// Known yields what is known of each budget and audience of the requests and operations so far. It holds the lock
 // for a Piece of them at a time, and not while it yields.
 func (l *Line) Known(yield func(Known) bool) {
 	for from, more := 0, true; more; from += Piece {
@@ -164,18 +164,7 @@ func (k *known) announceLocked(a announced) {
 	k.announced = append(k.announced, a)
 }
 
-// Remember makes room for what the store reports of the needs and audiences of a request.
-func (l *Line) Remember(a *Ask) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, n := range a.Needs {
-		l.rememberLocked(n.Budget, false)
-	}
-	for _, audience := range a.Audiences {
-		l.rememberLocked(audience, true)
-	}
-}
-
+// rememberLocked makes room for what the store reports of a budget or an audience.
 func (l *Line) rememberLocked(name string, isAudience bool) {
 	if l.known[name] != nil || !l.client.hasRoom() {
 		return

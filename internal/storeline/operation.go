@@ -25,11 +25,15 @@ func (l *Line) queueLocked(o *operation) {
 	l.kickLocked()
 }
 
-// Do has the store do an operation of the group, and returns when it is done. When ctx ends
-// before that, Do returns its error, and the operation is done all the same. An operation is
-// sooner if it may let requests in line start sooner, and later if it may delay them.
-func (l *Line) Do(ctx context.Context, op store.Op, sooner, later bool) (store.Result, error) {
-	return l.do(ctx, &operation{op: op, sooner: sooner, later: later})
+// Do has the store do an operation of the line's group, and returns when it is done. When ctx
+// ends before that, Do returns its error, and the operation is done all the same.
+func (l *Line) Do(ctx context.Context, op store.Op) (store.Result, error) {
+	op.Group = l.Group()
+	o := &operation{op: op, sooner: op.Kind == store.OpGive, later: op.Kind == store.OpPause || op.Kind == store.OpLearn}
+	if op.Kind == store.OpSpend {
+		o.sooner, o.later = op.Needs[0].Cost < 0, op.Needs[0].Cost > 0
+	}
+	return l.do(ctx, o)
 }
 
 func (l *Line) do(ctx context.Context, o *operation) (store.Result, error) {
@@ -39,6 +43,9 @@ func (l *Line) do(ctx context.Context, o *operation) (store.Result, error) {
 	}
 	o.done = make(chan struct{})
 	l.mu.Lock()
+	for _, n := range o.op.Needs {
+		l.rememberLocked(n.Budget, false)
+	}
 	l.queueLocked(o)
 	l.mu.Unlock()
 	select {

@@ -173,6 +173,12 @@ func (l *Line) Enter(ctx context.Context, a *Ask) (*Grant, *line.Refusal, error)
 		return nil, r, nil
 	}
 	l.mu.Lock()
+	for _, n := range a.Needs {
+		l.rememberLocked(n.Budget, false)
+	}
+	for _, audience := range a.Audiences {
+		l.rememberLocked(audience, true)
+	}
 	if a.Gate != nil {
 		if r, err := a.Local.JoinGate(a.Gate); r != nil || err != nil {
 			defer l.mu.Unlock()

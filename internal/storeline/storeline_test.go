@@ -84,7 +84,7 @@ func anyArrivals(t *testing.T, r *rand.Rand, two, changes bool) {
 		case k == 1:
 			i := r.IntN(len(names))
 			limit, _ := plan().limit(names[i])
-			if _, err := l.Do(context.Background(), store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{{Budget: names[i], Limit: limit, Cost: 1}}}, false, true); err != nil {
+			if _, err := l.Do(context.Background(), store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{{Budget: names[i], Limit: limit, Cost: 1}}}); err != nil {
 				t.Error(err)
 			}
 			mu.Lock()
