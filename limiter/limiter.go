@@ -97,12 +97,15 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 			return nil
 		}
 	}
-	turn, refusal, err := l.line.Join(ctx, l.limits.Load(), n)
+	var g line.Grant
+	ask := l.ask(n)
+	_, refusal, err := l.line.Join(ctx, &ask, nil, nil, &g)
 	for err == line.ErrRetired { // SetLimits came between
-		turn, refusal, err = l.line.Join(ctx, l.limits.Load(), n)
+		ask = l.ask(n)
+		_, refusal, err = l.line.Join(ctx, &ask, nil, nil, &g)
 	}
-	if refusal == nil && err == nil {
-		refusal, err = l.line.Await(ctx, turn)
+	if g.Waits() {
+		_, refusal, err = l.line.Await(ctx, &g)
 	}
 	switch {
 	case err != nil:
@@ -110,7 +113,7 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	case refusal != nil:
 		return l.refusal(refusal)
 	}
-	l.line.Next(turn)
+	l.line.Sent(&g)
 	return nil
 }
 

@@ -45,10 +45,6 @@ func (k *Ticket) openBudgets() {
 
 // enterLocal is Enter in memory, in the successor where the line has been forgotten.
 func (d *Desk) enterLocal(ctx context.Context, k *Ticket) (*line.Refusal, error) {
-	waiting := ctx
-	if k.Journal != nil {
-		waiting = line.WithJournal(ctx, k.Journal)
-	}
 	for {
 		if k.locate(); k.Overflows {
 			return nil, ErrAgain
@@ -68,7 +64,7 @@ func (d *Desk) enterLocal(ctx context.Context, k *Ticket) (*line.Refusal, error)
 			Needs: k.needs.All(), MaxWait: k.MaxWait, NoSlot: k.Quota, Identity: k.identity.audience, Key: k.identity.of,
 			InFlight: !k.Quota && k.Plan.Listens,
 		}
-		grant, needs, refusal, err := k.Host.Line.Enter(waiting, &ask, k.Gate.Side())
+		grant, needs, refusal, err := k.Host.Line.Enter(ctx, &ask, k.Gate.Side(), k.Journal)
 		if errors.Is(err, line.ErrRetired) {
 			continue
 		}

@@ -6,47 +6,87 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
-// audiences is what a line knows from its server's answers: pauses, and what is
-// said to be left. Each is a budget that those whom it concerns need besides
+// audiences are what a line knows from the responses of its server: pauses, and what is
+// left of limits. Each is a budget that the requests which it concerns need besides
 // their own.
 type audiences struct {
-	all audience             // what concerns everybody; line.flying counts for it
+	all audience             // what concerns every request; Line.inFlight counts for it
 	ids map[uint64]*audience // what concerns one identity
-	// flying is how many requests of an identity without an ear are granted and
-	// not answered.
+	// inFlight is how many requests of an identity without an audience started and are not
+	// done.
 	inFlight map[uint64]int64
 }
 
-// An audience is what was said to one identity, or to all.
+// An audience is what has been announced to one identity, or to all.
 type audience struct {
 	label    string // of the identity, for Announced
 	identity uint64
-	inFlight int64 // requests granted and not answered
-	list     []announcement
+	inFlight int64 // requests that started and are not done
+	list     announcements
 }
 
-// An announcement is one budget that an answer has made.
-type announcement struct {
-	b        *Budget
-	only     *Budget      // it holds those of the identity who need this one; nil: all
-	source   string       // which dialect said so
-	key      AnnouncedKey // of what is left
-	status   int          // of the answer that raised the pause
-	reported law.Time     // the end of the pause that was last reported
+// announcements are pauses and limits; each has a Budget of its own.
+type (
+	announcements = law.Announcements[*Budget]
+	announcement  = law.Announced[*Budget]
+)
+
+// An origin is where a budget that is an announcement comes from.
+type origin struct {
+	rule     *Budget  // it concerns requests that need this one; nil: all of the audience
+	source   string   // the dialect of the response that raised the pause
+	status   int      // of that response
+	reported law.Time // the end of the pause that was last reported
 }
 
-// A Scope is whom an answer concerns: an identity, or everybody where that is
-// zero; and of it those who need Rule, unless that is nil.
+// newAnnounced returns the budget of an announcement.
+func newAnnounced(a *announcement, rule *Budget) *Budget {
+	return &Budget{state: a.State(), demand: &demand{origin: &origin{rule: rule}}}
+}
+
+// forgettable reports whether forgetting a makes no difference to any request.
+func forgettable(a *announcement, now law.Time) bool {
+	return a.Budget.users == 0 && a.Budget.state.Recovered(now)
+}
+
+func recovered(list announcements, now law.Time) bool {
+	for i := range list {
+		if !forgettable(&list[i], now) {
+			return false
+		}
+	}
+	return true
+}
+
+// forget drops what makes no difference any more. As a rule that is nothing, so that it
+// looks before it copies.
+func (e *audience) forget(now law.Time) {
+	for i := range e.list {
+		if forgettable(&e.list[i], now) {
+			e.list = slices.DeleteFunc(e.list, func(a announcement) bool { return forgettable(&a, now) })
+			return
+		}
+	}
+}
+
+// recovered reports whether forgetting e, which may be nil, makes no difference.
+func (e *audience) recovered(now law.Time) bool {
+	return e == nil || e.inFlight <= 0 && recovered(e.list, now)
+}
+
+// A Scope is which requests an announcement concerns: those of an identity, or all if
+// that is zero; and of them those that need Rule, unless that is nil.
 type Scope struct {
 	Identity uint64
 	Rule     *Budget
 }
 
 // OpenAudience makes the place for what concerns an identity alone, and reports
-// whether it is new. Without it AnnouncePause and AnnounceLimit return ErrNoAudience. It is forgotten
-// together with owner, or by RetireAudience where that is nil. The error is ErrRetired.
-func (l *Line) OpenAudience(identity uint64, label string, owner *Budget) (isNew bool, err error) {
-	l.lock()
+// whether it is new. Without it AnnouncePause and AnnounceLimit return ErrNoAudience. It
+// is forgotten together with owner, or by RetireAudience if that is nil. The error is
+// ErrRetired.
+func (line *Line) OpenAudience(identity uint64, label string, owner *Budget) (isNew bool, err error) {
+	l, _ := line.lock()
 	defer l.unlock()
 	if l.retired || owner != nil && owner.retired {
 		return false, ErrRetired
@@ -67,19 +107,20 @@ func (l *Line) OpenAudience(identity uint64, label string, owner *Budget) (isNew
 	return true, nil
 }
 
-// CloseAudience forgets what was said to an identity whose rules are no more.
-func (l *Line) CloseAudience(identity uint64) {
-	l.mu.Lock()
+// CloseAudience forgets what was announced to an identity whose rules are gone.
+func (line *Line) CloseAudience(identity uint64) {
+	l := line.lockOnly()
 	defer l.mu.Unlock()
 	if l.audiences != nil {
 		delete(l.audiences.ids, identity)
 	}
 }
 
-// RetireAudience forgets what was said to an identity, if forgetting makes no
-// difference to any request. With waiting, requests in line count too.
-func (l *Line) RetireAudience(identity uint64, waiting bool) bool {
-	now := l.lock()
+// RetireAudience forgets what was announced to an identity, if that makes no
+// difference to any request, and reports whether it did. With waiting, requests in line
+// count too.
+func (line *Line) RetireAudience(identity uint64, waiting bool) bool {
+	l, now := line.lock()
 	defer l.unlock()
 	if l.audiences == nil {
 		return true
@@ -98,105 +139,122 @@ func (l *Line) RetireAudience(identity uint64, waiting bool) bool {
 	return true
 }
 
-// recovered reports whether forgetting e, which may be nil, makes no difference.
-func (e *audience) recovered(now law.Time) bool {
-	return e == nil || e.inFlight <= 0 && recovered(e.list, now)
-}
-
-func (l *Line) openAudiences() *audiences {
+func (l *locked) openAudiences() *audiences {
 	if l.audiences == nil {
-		l.more().audiences = new(audiences)
+		l.wantExtra().audiences = new(audiences)
 	}
 	return l.audiences
 }
 
-func recovered(list []announcement, now law.Time) bool {
-	for i := range list {
-		if b := list[i].b; b.users > 0 || !b.state.Recovered(now) {
-			return false
-		}
-	}
-	return true
-}
-
-// ear returns the ear of an identity; nil if there is none.
-func (l *Line) audienceOf(identity uint64) *audience {
+// audienceOf returns the audience of s, which must be in use.
+func (l *locked) audienceOf(s Scope) (*audience, error) {
 	h := l.openAudiences()
-	if identity == 0 {
-		return &h.all
+	switch e := h.ids[s.Identity]; {
+	case l.retired || s.Rule != nil && s.Rule.retired:
+		return nil, ErrRetired
+	case s.Identity == 0:
+		return &h.all, nil
+	case e != nil:
+		return e, nil
 	}
-	return h.ids[identity]
+	return nil, ErrNoAudience
 }
 
-// withAnnounced adds to the needs of a request what answers have brought.
-func (l *Line) withAnnounced(all []Need, identity uint64) []Need {
+// withAnnounced appends to the needs of a request the announcements that bind it: of
+// an announced limit of a budget as much as of that, of all others one unit.
+func (l *locked) withAnnounced(needs []Need, identity uint64) []Need {
 	h := l.audiences
 	if h == nil {
-		return all
+		return needs
 	}
-	own := len(all)
+	own := len(needs)
 	for i := range own {
-		n := all[i]
-		for _, h := range n.B.announced {
-			all = append(all, Need{B: h.b, Cost: n.Cost})
+		n := needs[i]
+		for j := range n.B.announced {
+			needs = append(needs, Need{B: n.B.announced[j].Budget, Cost: n.Cost})
 		}
 	}
 	if e := h.ids[identity]; e != nil {
-		all = l.withAudience(all, own, e)
+		needs = l.withAudience(needs, own, e)
 	}
-	return l.withAudience(all, own, &h.all)
+	return l.withAudience(needs, own, &h.all)
 }
 
-func (l *Line) withAudience(all []Need, own int, e *audience) []Need {
+// withAudience is withAnnounced for one audience; the first own of needs are the
+// request's own. What makes no difference any more is forgotten on the way.
+func (l *locked) withAudience(needs []Need, own int, e *audience) []Need {
 	if l.waiting == 0 {
-		e.list = forget(e.list, l.last)
+		e.forget(l.last)
 	}
 	for i := range e.list {
-		if h := &e.list[i]; h.only == nil || needs(all[:own], h.only) {
-			all = append(all, Need{B: h.b, Cost: 1})
+		if a := &e.list[i]; a.Only == nil || costOf(needs[:own], a.Only) > 0 {
+			needs = append(needs, Need{B: a.Budget, Cost: 1})
 		}
 	}
-	return all
+	return needs
 }
 
-// forget drops what no longer makes a difference.
-func forget(list []announcement, now law.Time) []announcement {
-	for i := range list {
-		if recovered(list[i:i+1], now) {
-			return slices.DeleteFunc(list, func(h announcement) bool { return recovered([]announcement{h}, now) })
+// attach makes the requests in line that s concerns need b too: one unit of it, or, if
+// that is not a pause, as much as of s.Rule.
+func (l *locked) attach(b *Budget, s Scope) {
+	_, pause := b.state.(*law.Pace)
+	cost := func(w *waiter) (n int64) {
+		if s.Identity != 0 && w.identity != s.Identity {
+			return 0
+		}
+		if n = 1; s.Rule != nil {
+			n = costOf(w.needs, s.Rule)
+		}
+		if pause {
+			n = min(n, 1)
+		}
+		return n
+	}
+	some, all := false, true
+	for w := l.first; w != nil; w = w.next {
+		concerned := cost(w) > 0
+		some, all = some || concerned, all && concerned
+	}
+	switch {
+	case !some:
+	case l.many || !all:
+		l.regroup(b, cost)
+	default:
+		l.dropPlan()
+		for w := l.first; w != nil; w = w.next {
+			l.need(w, b, cost(w))
+		}
+		l.single.needs = l.first.needs
+	}
+}
+
+// need makes w need n units of b too, unless n is zero.
+func (l *locked) need(w *waiter, b *Budget, n int64) {
+	if n > 0 {
+		w.needs = append(slices.Clip(w.needs), Need{B: b, Cost: n})
+		b.wanted().users++
+		l.limitWait(w)
+	}
+}
+
+// regroup is attach where afterwards needs differ. Planned starts stay: the
+// caller looks whether they are still possible.
+func (l *locked) regroup(b *Budget, cost func(*waiter) int64) {
+	if !l.many {
+		l.split()
+	}
+	for w := l.first; w != nil; w = w.next {
+		l.unplan(w)
+		if w.class.first == w {
+			l.drop(w.class)
 		}
 	}
-	return list
-}
-
-func needs(list []Need, b *Budget) bool {
-	for i := range list {
-		if list[i].B == b {
-			return true
+	for w := l.first; w != nil; w = w.next {
+		l.need(w, b, cost(w))
+		l.classFor(w).push(w)
+		l.seat(w, w.foresight)
+		if w.class.first == w {
+			w.journal.leads()
 		}
 	}
-	return false
-}
-
-func (e *audience) find(is func(*announcement) bool) *announcement {
-	for i := range e.list {
-		if is(&e.list[i]) {
-			return &e.list[i]
-		}
-	}
-	return nil
-}
-
-func (h *announcement) isPause() bool {
-	_, ok := h.b.state.(*law.Pace)
-	return ok
-}
-
-// remaining is how many units of b could start now, by what was learned too.
-func (b *Budget) remaining(now law.Time) int64 {
-	left := b.state.Remaining(now)
-	for _, h := range b.announced {
-		left = min(left, h.b.state.Remaining(now))
-	}
-	return left
 }

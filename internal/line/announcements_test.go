@@ -43,7 +43,7 @@ func TestHeardWhileInLine(t *testing.T) {
 				needs []Need
 			}
 			concerns := func(s Scope, c claim) bool {
-				return (s.Identity == 0 || s.Identity == c.who) && (s.Rule == nil || needs(c.needs, s.Rule))
+				return (s.Identity == 0 || s.Identity == c.who) && (s.Rule == nil || costOf(c.needs, s.Rule) > 0)
 			}
 			paused := map[Scope]time.Duration{}
 			lasts := map[string]time.Duration{} // the latest start of those with the same needs
@@ -64,7 +64,7 @@ func TestHeardWhileInLine(t *testing.T) {
 				mu.Unlock()
 				go func() {
 					defer cancel()
-					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Identity: c.who, InFlight: true}, nil)
+					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Identity: c.who, InFlight: true}, nil, nil)
 					defer func() {
 						mu.Lock()
 						defer mu.Unlock()

@@ -3,6 +3,7 @@ package line
 import (
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/awake"
@@ -13,16 +14,16 @@ import (
 // lock guards it.
 type Budget struct {
 	state   law.State
-	*demand      // none while it has none
+	*demand      // the rarely needed fields; noDemand while they are all zero
 	strict  bool // its state is
-	retired bool // forgotten: whoever still holds it looks for another
-	counted bool // its demand has what few would have
-	// few is the units granted and not answered, where that is counted. Those of
+	retired bool // forgotten: a request that still has it looks for another
+	counted bool // demand.inFlight has what few would have
+	// few is the units that started and are not done, where that is counted. Those of
 	// an idle budget have room here.
 	few int32
 }
 
-// addInFlight counts n units as granted and not answered.
+// addInFlight counts n units as started and not done.
 func (b *Budget) addInFlight(n int64) {
 	if sum := int64(b.few) + n; !b.counted && sum == int64(int32(sum)) {
 		b.few = int32(sum)
@@ -31,8 +32,8 @@ func (b *Budget) addInFlight(n int64) {
 	*b.countInFlight() += n
 }
 
-// countInFlight returns where the units granted and not answered are counted from now
-// on, for who has to look at them later.
+// countInFlight returns where the units that started and are not done are counted from
+// now on, for those that have to look at them later.
 func (b *Budget) countInFlight() *int64 {
 	if !b.counted {
 		b.wanted().inFlight, b.few, b.counted = int64(b.few), 0, true
@@ -40,20 +41,23 @@ func (b *Budget) countInFlight() *int64 {
 	return &b.demand.inFlight
 }
 
-// A demand is what few budgets know: of those who wait for them, and from answers.
+// A demand is what few budgets know: of the requests that wait for them, and from
+// responses.
 type demand struct {
-	plan  *law.Plan // nil until somebody is planned
+	plan  *law.Plan // nil until a start is planned
 	users int       // how many in line need it
-	// Mixed lines: the classes for which this budget is the first need, and
-	// when a replan last touched it.
+	// Many classes: those for which this budget is the first need, and when a replan last
+	// touched it.
 	classes   []*class
 	stamp     uint64
-	announced []announcement // what answers have said about it
-	audience  *audience      // of the identity that it belongs to; see OpenAudience
-	inFlight  int64          // see Budget.counted
+	announced announcements // limits of this budget alone
+	audience  *audience     // of the identity that it belongs to; see OpenAudience
+	origin    *origin       // of a budget that is an announcement
+	inFlight  int64         // see Budget.counted
 }
 
-// noDemand is the demand of every budget without one. Nobody writes to it.
+// noDemand is the demand of every budget without one; it is shared and never written, as
+// noExtra is.
 var noDemand demand
 
 // wanted gives b a demand of its own, to write to.
@@ -64,34 +68,64 @@ func (b *Budget) wanted() *demand {
 	return b.demand
 }
 
-// NewBudget returns an empty budget of l; nil is no limit.
-func (l *Line) NewBudget(s *law.Spec) *Budget {
-	now := l.lock()
+// planned returns b's plan of starts.
+func (b *Budget) planned() *law.Plan {
+	if b.plan == nil {
+		b.wanted().plan = new(law.Plan)
+	}
+	return b.plan
+}
+
+// forget notes that what b remembers is not what its plan was made from.
+func (b *Budget) forget() {
+	if b.plan != nil {
+		b.plan.Forget()
+	}
+}
+
+// remaining returns how many units of b could start now, by announced limits too.
+func (b *Budget) remaining(now law.Time) int64 {
+	left := b.state.Remaining(now)
+	for i := range b.announced {
+		left = min(left, b.announced[i].Limit.Remaining(now))
+	}
+	return left
+}
+
+// recovered reports whether b makes no other difference to any request than a new
+// one.
+func (b *Budget) recovered(now law.Time) bool {
+	return b.users == 0 && b.few == 0 && b.inFlight == 0 && b.state.Recovered(now) && recovered(b.announced, now) && b.audience.recovered(now)
+}
+
+// NewBudget returns an empty budget of the line; nil is no limit.
+func (line *Line) NewBudget(s *law.Spec) *Budget {
+	l, now := line.lock()
 	defer l.unlock()
 	return l.newBudget(s, now)
 }
 
-func (l *Line) newBudget(s *law.Spec, now law.Time) *Budget {
+func (l *locked) newBudget(s *law.Spec, now law.Time) *Budget {
 	b := &Budget{demand: &noDemand}
 	l.setLimit(b, s, now)
 	return b
 }
 
-// NewPause returns a budget that is a pause of l and the gentle restart after
-// it. A request needs 1 of it.
-func (l *Line) NewPause(limits ...law.Spec) *Budget {
+// NewPause returns a budget that is a pause of the line and the gentle restart after
+// it. A request needs one unit of it.
+func (line *Line) NewPause(limits ...law.Spec) *Budget {
 	return &Budget{state: law.NewPace(limits...), demand: &noDemand}
 }
 
 // SetLimits puts the budgets of one request under limits, place by place, as
 // one change. What they remember still counts. Budgets without a limit are left
-// open, and limits without a budget get a new one, which everybody in line who
-// needs the last of budgets needs as much of. It returns the budgets, one at
+// open, and limits without a budget get a new one, of which every request in line needs
+// as much as of the last of budgets. It returns the budgets, one at
 // least, for Ask.List. The pause restarts under the new limits.
-func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[]*Budget {
-	now := l.lock()
+func (line *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[]*Budget {
+	l, now := line.lock()
 	defer l.unlock()
-	list := append([]*Budget(nil), budgets...)
+	list := slices.Clone(budgets)
 	for i := range max(1, len(budgets), len(limits)) {
 		var s *law.Spec
 		if i < len(limits) {
@@ -103,23 +137,20 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[
 		}
 		b := l.newBudget(s, now)
 		if len(budgets) > 0 {
-			l.holdWaiting(b, Scope{Rule: budgets[len(budgets)-1]}, false)
+			l.attach(b, Scope{Rule: budgets[len(budgets)-1]})
 		}
 		list = append(list, b)
 	}
 	pause.state.(*law.Pace).SetLimits(limits...)
 	l.quick.Store(nil)
-	l.more()
+	l.wantExtra()
 	if l.lone, l.pause = nil, pause; len(limits) == 1 {
 		l.lone = list[0]
 		l.quick.Store(law.NewQuick(l.lone.state, now))
 	}
 	l.changed(now, true, append([]*Budget{pause}, list...)...)
 	if len(list) > len(budgets) {
-		l.list, l.listed = &list, []Need{{B: pause, Cost: 1}}
-		for _, b := range list {
-			l.listed = append(l.listed, Need{B: b})
-		}
+		l.list, l.listed = &list, oneOfEach([]Need{{B: pause, Cost: 1}}, list)
 	}
 	return l.list
 }
@@ -128,14 +159,14 @@ func (l *Line) SetLimits(budgets []*Budget, limits []law.Spec, pause *Budget) *[
 type Change struct {
 	B     *Budget
 	Limit *law.Spec // nil: none
-	Gone  bool      // it is retired, whoever needs it
+	Gone  bool      // it is retired, even if requests need it
 }
 
 // Reconfigure makes changes, and sets how many may wait and how many may be in
 // flight (zero is no cap), as one change. What the budgets remember still
-// counts. Those in flight without a slot are not counted.
-func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
-	now := l.lock()
+// counts. Requests in flight without a slot are not counted.
+func (line *Line) Reconfigure(changes []Change, waiting, inFlight int) {
+	l, now := line.lock()
 	defer l.unlock()
 	l.max, l.slots = int32(min(waiting, math.MaxInt32)), int32(min(inFlight, math.MaxInt32))
 	budgets := make([]*Budget, len(changes))
@@ -143,7 +174,7 @@ func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
 		l.setLimit(c.B, c.Limit, now)
 		budgets[i] = c.B
 		if c.Gone {
-			l.part(c.B)
+			l.retire(c.B)
 		}
 	}
 	for w := l.first; w != nil; w = w.next {
@@ -152,19 +183,10 @@ func (l *Line) Reconfigure(changes []Change, waiting, inFlight int) {
 	l.changed(now, true, budgets...)
 }
 
-// part retires b, and forgets the identity that it belongs to.
-func (l *Line) part(b *Budget) {
-	b.retired = true
-	if b.audience != nil {
-		delete(l.audiences.ids, b.audience.identity)
-		b.audience = nil
-	}
-}
-
 // SetCaps is Reconfigure without changes.
-func (l *Line) SetCaps(waiting, inFlight int) { l.Reconfigure(nil, waiting, inFlight) }
+func (line *Line) SetCaps(waiting, inFlight int) { line.Reconfigure(nil, waiting, inFlight) }
 
-func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
+func (l *locked) setLimit(b *Budget, s *law.Spec, now law.Time) {
 	before := int64(0)
 	if b.state != nil {
 		before = b.state.Max()
@@ -178,78 +200,55 @@ func (l *Line) setLimit(b *Budget, s *law.Spec, now law.Time) {
 	if l.waiting > 0 && b.state.Max() < before {
 		l.lowered = true
 	}
-	l.watch(b)
+	// The list of budgets that follow the wall clock.
+	calendar := law.IsCalendar(b.state)
+	if calendar || len(l.walls) > 0 {
+		walls := slices.DeleteFunc(l.walls, func(o *Budget) bool { return o == b })
+		if calendar {
+			walls = append(walls, b)
+		}
+		l.wantExtra().walls = walls
+	}
 }
 
 // wall returns what the wall clock shows at the instant 0.
-func (l *Line) wall(now law.Time) time.Time {
+func (l *locked) wall(now law.Time) time.Time {
 	return awake.Wall().Add(-time.Duration(now))
-}
-
-// watch keeps the list of budgets that follow the wall clock.
-func (l *Line) watch(b *Budget) {
-	calendar := law.IsCalendar(b.state)
-	if !calendar && len(l.walls) == 0 {
-		return
-	}
-	keep := l.more().walls[:0]
-	for _, o := range l.walls {
-		if o != b {
-			keep = append(keep, o)
-		}
-	}
-	l.walls = keep
-	if calendar {
-		l.walls = append(l.walls, b)
-	}
 }
 
 // changed tells the line that something other than a planned start has changed
 // what budgets remember; worse says that it may have become less.
-func (l *Line) changed(now law.Time, worse bool, budgets ...*Budget) {
-	needs := make([]Need, len(budgets))
-	for i, b := range budgets {
+func (l *locked) changed(now law.Time, worse bool, budgets ...*Budget) {
+	for _, b := range budgets {
 		b.forget()
-		needs[i].B = b
 	}
-	l.replan(now, needs, worse)
+	l.replan(now, oneOfEach(nil, budgets), worse)
 }
 
-// forget notes that what b remembers is not what its plan was made from.
-func (b *Budget) forget() {
-	if b.plan != nil {
-		b.plan.Forget()
-	}
-}
-
-func (b *Budget) planned() *law.Plan {
-	if b.plan == nil {
-		b.wanted().plan = new(law.Plan)
-	}
-	return b.plan
-}
-
-// Retire forgets a budget if nobody could tell it from a new one. Who enters
-// with it afterwards gets ErrRetired.
-func (l *Line) Retire(b *Budget) bool {
-	now := l.lock()
+// Retire forgets a budget that is no different from a new one, and reports whether it
+// did. A request that enters with it afterwards gets ErrRetired.
+func (line *Line) Retire(b *Budget) bool {
+	l, now := line.lock()
 	defer l.unlock()
 	if !b.retired && !b.recovered(now) {
 		return false
 	}
-	l.part(b)
+	l.retire(b)
 	return true
 }
 
-// recovered reports whether b makes no other difference to any request than a new
-// one.
-func (b *Budget) recovered(now law.Time) bool {
-	return b.users == 0 && b.few == 0 && b.inFlight == 0 && b.state.Recovered(now) && recovered(b.announced, now) && b.audience.recovered(now)
+// retire forgets b, and the identity that it belongs to.
+func (l *locked) retire(b *Budget) {
+	b.retired = true
+	if b.audience != nil {
+		delete(l.audiences.ids, b.audience.identity)
+		b.audience = nil
+	}
 }
 
 // InUse reports whether Retire would fail for each of budgets. Of none, it is false.
-func (l *Line) InUse(budgets []*Budget) bool {
-	now := l.lock()
+func (line *Line) InUse(budgets []*Budget) bool {
+	l, now := line.lock()
 	defer l.unlock()
 	for _, b := range budgets {
 		if b.retired || b.recovered(now) {
@@ -261,8 +260,8 @@ func (l *Line) InUse(budgets []*Budget) bool {
 
 // RetireAll is Retire for the whole line, whose budgets and only gate, or nil,
 // are given.
-func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
-	now := l.lock()
+func (line *Line) RetireAll(budgets []*Budget, g *Gate) bool {
+	l, now := line.lock()
 	defer l.unlock()
 	if l.waiting > 0 || l.slotsTaken > 0 || l.inFlight > 0 || l.chain.first != nil {
 		return false
@@ -273,7 +272,7 @@ func (l *Line) RetireAll(budgets []*Budget, g *Gate) bool {
 		}
 	}
 	if h := l.audiences; h != nil {
-		if !recovered(h.all.list, now) {
+		if !h.all.recovered(now) {
 			return false
 		}
 		for _, e := range h.ids {
@@ -292,14 +291,4 @@ var ErrRetired = errors.New("line: retired")
 
 // ErrNoAudience says that there is no place for what concerns an identity: OpenAudience
 // makes it.
-var ErrNoAudience = errors.New("line: no ear")
-
-// gone reports whether needs belong to what is forgotten.
-func (l *Line) gone(needs []Need) bool {
-	for i := range needs {
-		if needs[i].B.retired {
-			return true
-		}
-	}
-	return l.retired
-}
+var ErrNoAudience = errors.New("line: no audience")

@@ -40,7 +40,7 @@ func (h *hall) arrive(tenant int) *guest {
 	h.all = append(h.all, g)
 	ask := &Ask{Needs: slices.Clone(h.needs[tenant]), MaxWait: -1}
 	go func() {
-		grant, _, _, err := h.l.Enter(ctx, ask, nil)
+		grant, _, _, err := h.l.Enter(ctx, ask, nil, nil)
 		if g.at = -1; err == nil {
 			g.at = grant.At
 			h.l.Sent(&grant)
@@ -163,11 +163,11 @@ func cancelWork(t *testing.T, n int, shared law.Spec, cost int64) (steps int) {
 		h.l.Spend(1, h.needs[0][1].B)
 		line := make([]*waiter, n)
 		for i := range line {
-			now := h.l.lock()
+			l, now := h.l.lock()
 			needs := slices.Clone(h.needs[i%10])
 			needs[0].Cost, needs[1].Cost = cost, cost
-			line[i], _ = h.l.join(t.Context(), &Ask{Needs: needs, MaxWait: -1}, nil, now)
-			h.l.unlock()
+			line[i], _ = l.join(t.Context(), &Ask{MaxWait: -1}, kind{needs: needs}, nil, now)
+			l.unlock()
 		}
 		work := func() (steps int) {
 			steps += h.needs[0][1].B.plan.Steps()

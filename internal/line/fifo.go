@@ -8,32 +8,18 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
-// class is those in line that need the same budgets (and a slot, or none) and
-// stand before the same gate, in order of arrival. They start in that order.
+// A class is the requests in line of one kind, in order of arrival. They start in
+// that order.
 type class struct {
-	needs       []Need // for the budgets; costs differ
-	noSlot      bool
-	gate        *Gate
+	kind
 	first, last *waiter
-	heap        *classHeap // mixed: where it stands; nil if parked
-	index       int        // in heap
-	since       law.Time   // mixed: since when it is due
-}
-
-func (c *class) is(needs []Need, noSlot bool, g *Gate) bool {
-	if c.noSlot != noSlot || c.gate != g || len(c.needs) != len(needs) {
-		return false
-	}
-	for i := range needs {
-		if c.needs[i].B != needs[i].B {
-			return false
-		}
-	}
-	return true
+	heap        *heapOf[*class] // many classes: where it stands; nil if parked
+	index       int             // in heap
+	since       law.Time        // many classes: since when it is due
 }
 
 func (c *class) push(w *waiter) {
-	w.class, w.ahead = c, c.last
+	w.class, w.ahead, w.after = c, c.last, nil
 	if c.last == nil {
 		c.first = w
 	} else {
@@ -59,9 +45,9 @@ func (c *class) remove(w *waiter) {
 }
 
 // earliest returns the first instant at or after t at which every need has
-// room, as find tells it for one need. Each turn but the last finds a later instant:
-// one at which a law has room again, or that after a planned start.
-func (l *Line) earliest(needs []Need, t law.Time, find func(b *Budget, cost int64, t law.Time) (law.Time, bool)) foresight {
+// room, where find says so for one need. Each turn but the last finds a later instant:
+// one at which a law has room again, or the one after a planned start.
+func (l *locked) earliest(needs []Need, t law.Time, find func(b *Budget, cost int64, t law.Time) (law.Time, bool)) foresight {
 	p, turns := foresight{at: t, bind: -1}, 0
 	for again := true; again; {
 		again = false
@@ -70,7 +56,7 @@ func (l *Line) earliest(needs []Need, t law.Time, find func(b *Budget, cost int6
 		for i := range needs {
 			at, atLeast := find(needs[i].B, needs[i].Cost, p.at)
 			if at > p.at {
-				p.at, p.bind, p.atLeast, again = at, i, false, i > 0 || len(needs) > 1
+				p.at, p.bind, p.atLeast, again = at, int32(i), false, i > 0 || len(needs) > 1
 			}
 			p.atLeast = p.atLeast || atLeast
 			if p.at == law.Never {
@@ -82,22 +68,14 @@ func (l *Line) earliest(needs []Need, t law.Time, find func(b *Budget, cost int6
 }
 
 // real is earliest by what has started, whatever is planned.
-func (l *Line) real(needs []Need, t, now law.Time) foresight {
+func (l *locked) real(needs []Need, t, now law.Time) foresight {
 	return l.earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
 		return b.state.Earliest(now, t, cost)
 	})
 }
 
-// search is earliest by what has started and what is planned. Nothing planned
-// becomes impossible by a start then.
-func (l *Line) search(needs []Need, t, now law.Time) foresight {
-	return l.earliest(needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
-		return l.watched(b).Earliest(b.state, now, t, cost, !l.many)
-	})
-}
-
 // watched is b's plan, whose searches a test sees.
-func (l *Line) watched(b *Budget) *law.Plan {
+func (l *locked) watched(b *Budget) *law.Plan {
 	p := b.planned()
 	if watchSteps != nil {
 		l.watchSteps(p.Turns(), p.Len()) // of the last search
@@ -105,131 +83,138 @@ func (l *Line) watched(b *Budget) *law.Plan {
 	return p
 }
 
-// searchAfter is search for a request whose turn comes after ahead's, if that
-// is not nil.
-func (l *Line) searchAfter(ahead *waiter, needs []Need, noSlot bool, g *Gate, now law.Time) foresight {
+// search is earliest by what has started and what is planned, for a request whose turn
+// comes after ahead's, unless that is nil. A start then makes no planned one impossible.
+func (l *locked) search(ahead *waiter, k kind, now law.Time) foresight {
 	t := now
 	if ahead != nil {
 		t = max(now, ahead.at)
 	}
-	return l.behind(ahead, l.search(needs, t, now), needs, noSlot, g, now)
+	p := l.earliest(k.needs, t, func(b *Budget, cost int64, t law.Time) (law.Time, bool) {
+		return l.watched(b).Earliest(b.state, now, t, cost, !l.many)
+	})
+	return l.behind(ahead, p, k, now)
 }
 
-// behind adds to p what is known of ahead, if that is not nil.
-func (l *Line) behind(ahead *waiter, p foresight, needs []Need, noSlot bool, g *Gate, now law.Time) foresight {
+// behind adds to p what is known of ahead, unless that is nil.
+func (l *locked) behind(ahead *waiter, p foresight, k kind, now law.Time) foresight {
 	if ahead != nil {
 		if p.bind < 0 {
 			p.bind = ahead.bind
 		}
-		// Who is still here when due waits for what nobody can foretell.
+		// A request that is still in line when it is due waits for what cannot be foreseen.
 		p.atLeast = p.atLeast || ahead.atLeast || ahead.at <= now
 	}
-	p.atLeast = p.atLeast || l.unknown(p.at, needs, noSlot, g, now)
+	p.atLeast = p.atLeast || l.unknown(p.at, k, now)
 	return p
 }
 
 // foresee returns when a request that arrives now could start.
-func (l *Line) foresee(needs []Need, noSlot bool, g *Gate, now law.Time) foresight {
+func (l *locked) foresee(k kind, now law.Time) foresight {
 	if l.waiting == 0 {
-		p := l.real(needs, now, now)
-		p.atLeast = p.atLeast || l.unknown(p.at, needs, noSlot, g, now)
-		return p
+		return l.behind(nil, l.real(k.needs, now, now), k, now)
 	}
 	l.planAll(now, false)
 	var ahead *waiter
-	if c := l.classOf(needs, noSlot, g); c != nil {
+	if c := l.classOf(k); c != nil {
 		ahead = c.last
 	}
-	return l.searchAfter(ahead, needs, noSlot, g, now)
+	return l.search(ahead, k, now)
 }
 
-// unknown reports whether a start planned for at may become later by what
-// nobody can foretell: when a slot comes free or a gate lets somebody through,
-// for it or for somebody older who then takes what it needs, when those have
-// their answers who take strict units before it, or what a server announces by
-// then, where it is planned for a time that nothing has been announced for.
-func (l *Line) unknown(at law.Time, needs []Need, noSlot bool, g *Gate, now law.Time) bool {
+// unknown reports whether a start planned for at may become later by something that
+// cannot be foreseen:
+//   - a slot that comes free, or a gate that lets a request pass, for this request or for
+//     an older one, which then takes what this one needs;
+//   - a response that gives strict units back, which others take first;
+//   - what the server announces before then, if nothing is announced for that time yet.
+func (l *locked) unknown(at law.Time, k kind, now law.Time) bool {
 	if at <= now {
-		return g.holds(now) || l.slots > 0 && !noSlot && (l.full() || l.stalled)
+		return k.gate.holds(now) || l.slots > 0 && !k.noSlot && (l.full() || l.stalled)
 	}
-	if l.gated || !g.Free() || l.slots > 0 && (!noSlot || l.slotless < l.waiting) {
+	if l.gated || !k.gate.Free() || l.slots > 0 && (!k.noSlot || l.slotless < l.waiting) {
 		return true
 	}
-	for i := range needs {
-		if needs[i].B.strict {
+	for i := range k.needs {
+		if k.needs[i].B.strict {
 			return true
 		}
-		if c := needs[i].B.announcedCap(); c != nil && c.Over(at) && !c.Over(now) {
+		if c := k.needs[i].B.announcedCap(); c != nil && c.Over(at) && !c.Over(now) {
 			return true
 		}
 	}
 	return false
 }
 
-// learned returns the limit that b is, if a response has announced it.
-func (b *Budget) announcedCap() *law.Cap {
-	c, _ := b.state.(*law.Cap)
-	return c
+// classes returns where the classes of a kind are listed while there are many: at the
+// first budget that they need.
+func (l *locked) classes(k kind) *[]*class {
+	if len(k.needs) == 0 {
+		return &l.loose
+	}
+	return &k.needs[0].B.demand.classes
 }
 
-// classOf returns the class in line with just these needs, or nil.
-func (l *Line) classOf(needs []Need, noSlot bool, g *Gate) *class {
+// classOf returns the class in line of a kind, or nil.
+func (l *locked) classOf(k kind) *class {
 	if !l.many {
-		if l.waiting > 0 && l.single.is(needs, noSlot, g) {
+		if l.waiting > 0 && l.single.is(k) {
 			return &l.single
 		}
 		return nil
 	}
-	list := l.loose
-	if len(needs) > 0 {
-		list = needs[0].B.classes
-	}
-	for _, c := range list {
-		if c.is(needs, noSlot, g) {
+	for _, c := range *l.classes(k) {
+		if c.is(k) {
 			return c
 		}
 	}
 	return nil
 }
 
+// classFor returns the class that w joins, which it makes for the first of its kind.
+func (l *locked) classFor(w *waiter) *class {
+	k := w.kind()
+	if c := l.classOf(k); c != nil {
+		return c
+	}
+	if l.waiting == 0 {
+		l.single, l.unplanned = class{kind: k}, nil
+		return &l.single
+	}
+	if !l.many {
+		l.split()
+	}
+	c := &class{kind: k}
+	l.file(c)
+	return c
+}
+
 // add puts w at the end of the line, with the start that foresee gave, or
 // without one.
-func (l *Line) add(w *waiter, p *foresight) {
+func (l *locked) add(w *waiter, p *foresight) {
 	l.seq++
 	w.seq = l.seq
-	c := l.classOf(w.needs, w.noSlot, w.gate)
-	if c == nil {
-		c = l.newClass(w)
-	}
-	if w.prev = l.tail; w.prev == nil {
-		l.first = w
-	} else {
-		w.prev.next = w
-	}
-	l.tail = w
+	c := l.classFor(w)
+	l.waiters.push(w)
 	l.gated = l.gated || !w.gate.Free()
 	l.count(w, 1)
 	if l.crowd != nil {
 		l.joinCrowd(w)
 	}
 	c.push(w)
-	if p != nil {
-		w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
-		l.plan(w)
-	} else if l.unplanned == nil {
-		l.unplanned = w
-	}
 	if l.many {
 		l.bySeq[w.seq] = w
-		if c.first == w {
-			l.due.push(c)
-		}
+	}
+	if p != nil {
+		l.seat(w, *p)
+	} else if l.unplanned == nil {
+		l.unplanned = w
 	}
 	l.limitWait(w)
 }
 
-// count keeps the numbers of those waiting.
-func (l *Line) count(w *waiter, n int) {
+// count keeps the numbers of the waiting requests.
+func (l *locked) count(w *waiter, n int) {
 	l.waiting += n
 	if w.key != 0 {
 		l.keyed += n
@@ -248,72 +233,48 @@ func (l *Line) count(w *waiter, n int) {
 	}
 }
 
-// limitWait arms the timer that ends w's wait where laws and pauses alone cannot
-// foretell that it fits into its budget: a response may announce another reset at
-// any time. Deadlines are the context's to end.
-func (l *Line) limitWait(w *waiter) {
-	if w.timer != nil || w.byDeadline || w.by == forever {
-		return
-	}
-	unknown := l.slots > 0 || l.gated // its own, or that of one who takes what it needs
-	for i := range w.needs {
-		unknown = unknown || w.needs[i].B.strict || w.needs[i].B.announcedCap() != nil
-	}
-	if unknown {
-		w.timer = time.AfterFunc(awake.Piece(time.Duration(w.by-l.last)), func() { l.expire(w) })
+// seat gives w the planned start p: in its budgets, and for its class if it is the
+// first there.
+func (l *locked) seat(w *waiter, p foresight) {
+	w.foresight = p
+	l.plan(w)
+	if l.many && w.class.first == w {
+		l.enqueue(w.class)
 	}
 }
 
-// newClass makes the class of the first of its kind.
-func (l *Line) newClass(w *waiter) *class {
-	if l.waiting == 0 {
-		l.single = class{needs: w.needs, noSlot: w.noSlot, gate: w.gate}
-		l.unplanned = nil
-		return &l.single
-	}
-	if !l.many {
-		l.split()
-	}
-	c := &class{needs: w.needs, noSlot: w.noSlot, gate: w.gate}
-	l.file(c)
-	return c
-}
-
-// plan notes w's planned start in its budgets.
-func (l *Line) plan(w *waiter) {
+// plan notes w's planned start in its budgets, and unplan takes it out.
+func (l *locked) plan(w *waiter) {
 	for i := range w.needs {
 		w.needs[i].B.planned().Insert(w.at, w.seq, w.needs[i].Cost)
 	}
 }
 
-func (l *Line) unplan(w *waiter) {
+func (l *locked) unplan(w *waiter) {
 	for i := range w.needs {
 		w.needs[i].B.planned().Remove(w.at, w.seq)
 	}
 }
 
-// planAll gives everybody in a plain line a planned start who has none. With
-// strict it refuses those who can no longer start in time.
-func (l *Line) planAll(now law.Time, strict bool) {
+// planAll gives all requests in a line of one class a planned start that have none.
+// With strict it refuses those that can no longer start in time.
+func (l *locked) planAll(now law.Time, strict bool) {
 	for l.unplanned != nil {
 		w := l.unplanned
-		p := l.searchAfter(w.prev, w.needs, w.noSlot, w.gate, now)
+		p := l.search(w.prev, w.kind(), now)
 		if strict && (p.at > w.by || p.at == law.Never) {
-			l.unlink(w)
-			l.single.remove(w)
-			l.refuse(w, p, now)
+			l.refuse(w, p.refusal(w.needs, now, w.byDeadline))
 			continue
 		}
 		l.unplanned = w.next
-		w.at, w.atLeast, w.bind = p.at, p.atLeast, p.bind
-		l.plan(w)
+		l.seat(w, p)
 	}
 }
 
-// dropPlan forgets all planned starts of a plain line; the first is looked at
-// anew, the others when somebody asks. The queue may be idle: a gate changes also
-// while those before it stand in a line of package storeline.
-func (l *Line) dropPlan() {
+// dropPlan forgets all planned starts of a line of one class. The first request is
+// planned anew by dispatch, the others when their starts are asked for. The queue may
+// be idle: a gate changes also while those before it stand in a store's line.
+func (l *locked) dropPlan() {
 	if l.queue == &idleQueue {
 		return
 	}
@@ -323,8 +284,14 @@ func (l *Line) dropPlan() {
 	l.unplanned = l.first
 }
 
-// unlink takes w out of the line.
-func (l *Line) unlink(w *waiter) {
+// isPlanned reports whether w has a planned start, which in a line of one class the
+// last may not have.
+func (l *locked) isPlanned(w *waiter) bool {
+	return l.many || l.unplanned == nil || w.seq < l.unplanned.seq
+}
+
+// unlink takes w out of the line and its class, whose place among others stays.
+func (l *locked) unlink(w *waiter) {
 	l.count(w, -1)
 	if l.crowd != nil {
 		if l.crowd.Remove(w.member); l.waiting == 0 {
@@ -335,46 +302,51 @@ func (l *Line) unlink(w *waiter) {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if w.prev == nil {
-		l.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.tail = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
 	if l.unplanned == w {
 		l.unplanned = w.next
 	}
-	w.prev, w.next = nil, nil
+	l.waiters.remove(w)
+	w.class.remove(w)
 }
 
-// remove takes w out of the line unserved, and those behind move up.
-func (l *Line) remove(w *waiter, now law.Time) {
-	if l.many {
-		l.removeMany(w, now)
-		return
-	}
-	first, planned := l.first == w, l.isPlanned(w)
+// quit takes w, which has neither started nor a planned start any more, out of the line
+// and its class.
+func (l *locked) quit(w *waiter) {
+	c := w.class
+	first := c.first == w
 	l.unlink(w)
-	l.single.remove(w)
+	switch {
+	case !l.many:
+	case c.first == nil:
+		l.drop(c)
+	case first:
+		l.enqueue(c)
+	}
+}
+
+// remove takes w out of the line unserved, with r, or, if that is nil, since its context
+// has ended. Those behind it move up.
+func (l *locked) remove(w *waiter, now law.Time, r *Refusal) {
+	first, planned, at := l.first == w, l.isPlanned(w), w.at
 	if planned {
+		l.unplan(w)
+	}
+	if l.quit(w); r != nil {
+		l.wake(w, r)
+	}
+	switch {
+	case l.many:
+		l.improve(now, at, w.needs)
+	case planned:
 		l.dropPlan()
 	}
-	if first {
+	if first || l.many {
 		l.dispatch(now)
 	}
 }
 
-// isPlanned reports whether w, in a plain line, has a planned start.
-func (l *Line) isPlanned(w *waiter) bool {
-	return l.unplanned == nil || w.seq < l.unplanned.seq
-}
-
-// dispatch starts everybody who is due at now, and arms the timer for the next.
-func (l *Line) dispatch(now law.Time) {
+// dispatch starts all requests that are due at now, and arms the timer for the next.
+func (l *locked) dispatch(now law.Time) {
 	switch {
 	case l.queue == &idleQueue:
 		return
@@ -383,22 +355,18 @@ func (l *Line) dispatch(now law.Time) {
 	case l.first != nil:
 		l.dispatchOne(now)
 	}
-	if l.first == nil {
-		l.settle()
+	if l.first == nil { // the next to arrive begins with one class again
+		l.bySeq, l.later = nil, heads{}
+		l.many, l.stalled, l.gated, l.unplanned = false, false, false, nil
+		l.arm(law.Never, 0)
 	}
 	l.chain.kick()
 }
 
-// settle returns an empty line to its plain state.
-func (l *Line) settle() {
-	l.bySeq, l.later = nil, heads{}
-	l.many, l.stalled, l.gated, l.unplanned = false, false, false, nil
-	l.arm(law.Never, 0)
-}
-
-// dispatchOne is dispatch while all in line need the same.
-func (l *Line) dispatchOne(now law.Time) {
-	// Whoever was due while the timer slept starts as of its slot.
+// dispatchOne is dispatch while there is one class: one request after another, until
+// one is not due, or waits for what cannot be foreseen.
+func (l *locked) dispatchOne(now law.Time) {
+	// A request that was due while the timer slept starts as of its slot.
 	t := now
 	if w := l.first; w.armed && !w.late {
 		t = min(now, w.at)
@@ -413,21 +381,19 @@ func (l *Line) dispatchOne(now law.Time) {
 		}
 		switch {
 		case p.at == law.Never:
-			l.unlink(w)
-			l.single.remove(w)
-			l.refuse(w, p, now)
+			l.refuse(w, p.refusal(w.needs, now, w.byDeadline))
 			t = now
 			continue
 		case p.at > now:
 			w.at, w.bind, w.armed = p.at, p.bind, true
 			w.journal.bound(w)
-			w.atLeast = p.atLeast || l.unknown(p.at, w.needs, w.noSlot, w.gate, now)
+			w.atLeast = p.atLeast || l.unknown(p.at, w.kind(), now)
 			if l.unplanned == w {
-				l.plan(w)
 				l.unplanned = w.next
+				l.plan(w)
 			}
 			if p.atLeast {
-				p.at = law.Never // the answer will come here
+				p.at = law.Never // the response will come here
 			}
 			l.stalled = false
 			l.arm(p.at, now)
@@ -439,9 +405,9 @@ func (l *Line) dispatchOne(now law.Time) {
 			l.arm(law.Never, now)
 			return
 		}
-		if w.gate != nil && !l.take(w.gate, &w.pass, now) {
+		if w.gate != nil && !l.pass(w.gate, &w.pass, now) {
 			if r := l.shut(w.gate, now); r != nil {
-				l.turnAway(w, r)
+				l.refuse(w, r)
 				t = now
 				continue
 			}
@@ -463,8 +429,8 @@ func (l *Line) dispatchOne(now law.Time) {
 }
 
 // start takes all that w needs beside its pass, and puts it into the chain.
-func (l *Line) start(w *waiter, slot, now law.Time) {
-	planned := l.many || l.isPlanned(w)
+func (l *locked) start(w *waiter, slot, now law.Time) {
+	planned := l.isPlanned(w)
 	if l.strict {
 		w.needs = slices.Clone(w.needs) // from here on they are its own
 	}
@@ -486,7 +452,6 @@ func (l *Line) start(w *waiter, slot, now law.Time) {
 	}
 	w.journal.bound(w)
 	l.unlink(w)
-	w.class.remove(w)
 	if l.slots > 0 && !w.noSlot {
 		l.slotsTaken++
 		w.slot = true
@@ -496,22 +461,22 @@ func (l *Line) start(w *waiter, slot, now law.Time) {
 }
 
 // arm sets the timer to at, or a piece of the way there; law.Never stops it.
-func (l *Line) arm(at, now law.Time) {
+func (l *locked) arm(at, now law.Time) {
 	switch {
 	case at == l.timerAt:
 		return
 	case at == law.Never:
 		l.timer.Stop()
 	case l.timer == nil:
-		l.timer = time.AfterFunc(awake.Piece(time.Duration(at-now)), l.wake)
+		l.timer = time.AfterFunc(awake.Piece(time.Duration(at-now)), (*Line)(l).fire)
 	default:
 		l.timer.Reset(awake.Piece(time.Duration(at - now)))
 	}
 	l.timerAt = at
 }
 
-func (l *Line) wake() {
-	now := l.lock()
+func (line *Line) fire() {
+	l, now := line.lock()
 	defer l.unlock()
 	if l.timerAt != law.Never { // it has run: a piece of the way, or all
 		if now >= l.timerAt {
@@ -522,10 +487,10 @@ func (l *Line) wake() {
 	l.dispatch(now)
 }
 
-// replan looks at the line anew after something has changed that is not a
-// planned start: worse says that it may have become later for somebody. Then
-// those who can no longer start in time are refused now.
-func (l *Line) replan(now law.Time, needs []Need, worse bool) {
+// replan looks at the line anew after something other than a planned start has changed
+// the budgets of needs. worse says that some start may have become later: then those
+// that can no longer start in time are refused now.
+func (l *locked) replan(now law.Time, needs []Need, worse bool) {
 	switch {
 	case l.first == nil:
 	case l.many:
@@ -538,21 +503,6 @@ func (l *Line) replan(now law.Time, needs []Need, worse bool) {
 	}
 	if l.lowered {
 		l.lowered = false
-	}
-	l.dispatch(now)
-}
-
-// answered looks at those who wait for an answer, now that the budgets that are
-// marked have one.
-func (l *Line) responded(now law.Time) {
-	switch {
-	case l.first == nil:
-	case l.many:
-		l.unpark(now)
-		// Starts were planned as if this answer came at once.
-		l.replace(now, atOnce, false)
-	default:
-		l.dropPlan()
 	}
 	l.dispatch(now)
 }

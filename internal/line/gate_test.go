@@ -71,7 +71,7 @@ func TestGateGetsBackWhatIsNotSent(t *testing.T) {
 		need := func() *Ask { return &Ask{Needs: []Need{{B: b, Cost: 1}}, MaxWait: -1} }
 
 		ask := need()
-		grant, _, refusal, err := l.Enter(t.Context(), ask, g)
+		grant, _, refusal, err := l.Enter(t.Context(), ask, g, nil)
 		if refusal != nil || err != nil || !grant.Pass.HoldsPlace() || breaker.places != 0 {
 			t.Fatalf("got %+v, %+v, %v; want it granted as the probe", grant, refusal, err)
 		}
@@ -85,12 +85,12 @@ func TestGateGetsBackWhatIsNotSent(t *testing.T) {
 		first, second := make(chan Grant, 1), make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			grant, _, _, _ := l.Enter(t.Context(), need(), nil)
+			grant, _, _, _ := l.Enter(t.Context(), need(), nil, nil)
 			first <- grant
 		}()
 		synctest.Wait()
 		go func() {
-			_, _, _, err := l.Enter(ctx, &Ask{Needs: need().Needs, MaxWait: -1}, g)
+			_, _, _, err := l.Enter(ctx, &Ask{Needs: need().Needs, MaxWait: -1}, g, nil)
 			second <- err
 		}()
 		synctest.Wait()

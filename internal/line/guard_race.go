@@ -12,13 +12,13 @@ func guard() {
 	switch {
 	case q.seq != 0, q.waiting != 0, q.bounded != 0, q.slotless != 0, q.lowered, q.stalled, q.gated, q.many,
 		q.first != nil, q.tail != nil, q.unplanned != nil, q.bySeq != nil, q.loose != nil, q.parked != nil,
-		q.single.first != nil, q.single.needs != nil, q.chain.first != nil, q.chain.last != nil, q.chain.woken,
+		q.single.first != nil, q.single.needs != nil, q.chain.first != nil, q.chain.tail != nil, q.chain.woken,
 		q.timer != nil, q.timerAt != law.Never, q.looks != 0, q.fired != 0:
 		panic("line: the queue of empty lines was written to")
 	case noExtra.walls != nil, noExtra.stamp != 0, noExtra.lone != nil, noExtra.pause != nil, noExtra.list != nil,
 		noExtra.listed != nil, noExtra.audiences != nil:
 		panic("line: the extra of plain lines was written to")
-	case d.plan != nil, d.users != 0, d.classes != nil, d.stamp != 0, d.announced != nil, d.inFlight != 0:
+	case d.plan != nil, d.users != 0, d.classes != nil, d.stamp != 0, d.announced != nil, d.audience != nil, d.origin != nil, d.inFlight != 0:
 		panic("line: the demand of idle budgets was written to")
 	case noDetails != details{}:
 		panic("line: the papers of plain waiters were written to")

@@ -10,4 +10,4 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Now returns the time since the line's epoch.
-func (l *Line) Now() time.Duration { return time.Duration(l.clock()) }
+func (l *Line) Now() time.Duration { return time.Duration(l.epoch.clock()) }

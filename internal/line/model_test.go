@@ -342,7 +342,7 @@ func (p *player) arrive(r *request, wait time.Duration) {
 	ask := &Ask{Needs: p.needs(r), MaxWait: wait}
 	go func() {
 		defer cancel()
-		g, needs, refusal, err := p.l.Enter(ctx, ask, nil)
+		g, needs, refusal, err := p.l.Enter(ctx, ask, nil, nil)
 		now := int64(p.l.Now())
 		switch {
 		case err != nil:
@@ -496,7 +496,7 @@ func play(s script, exact bool) (diff string) {
 			m.improve(touched)
 			m.settle()
 		case "peek":
-			l.mu.Lock()
+			l := l.lockOnly()
 			l.planAll(l.last, false)
 			for w, i := l.first, 0; w != nil; w, i = w.next, i+1 {
 				if exact && (i >= len(m.line) || w.at != m.line[i].at) {

@@ -20,7 +20,7 @@ func TestC38_InOrderOfArrival(t *testing.T) {
 		var order []int
 		for i := range 50 {
 			go func() {
-				g, _, refusal, err := l.Enter(context.Background(), &Ask{Needs: []Need{{B: b, Cost: 1}}, MaxWait: -1}, nil)
+				g, _, refusal, err := l.Enter(context.Background(), &Ask{Needs: []Need{{B: b, Cost: 1}}, MaxWait: -1}, nil, nil)
 				if refusal != nil || err != nil {
 					t.Error(refusal, err)
 					return

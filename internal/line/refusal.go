@@ -1,6 +1,7 @@
 package line
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -17,7 +18,7 @@ const (
 	ByLineFull                     // it could have waited, but the line is full
 	ByImpossible                   // the cost is more than the limit can ever admit
 	ByDisabled                     // the limit admits nothing
-	ByStore                        // the store cannot be asked
+	ByStore                        // the store does not respond
 	ByBreaker                      // the breaker is open, or half-open without room
 )
 
@@ -28,17 +29,17 @@ type Refusal struct {
 	RetryAfter time.Duration // from now; Never if it cannot start at all
 	AtLeast    bool          // RetryAfter is a lower bound
 	Deadline   bool          // the context's deadline is too short
-	Need       int           // which need of the Ask holds it up the longest; -1: none of them
+	Need       int           // which need of the Ask delays it the longest; -1: none of them
 	Announced  bool          // it is a limit that the server has announced, by this Name
 	Name       string
-	Cause      error // what opened the breaker, or why the store cannot be asked
+	Cause      error // what opened the breaker, or why the store does not respond
 }
 
 // foresight is when a request could start.
 type foresight struct {
 	at      law.Time
-	atLeast bool
-	bind    int // the need that decides; -1: a slot
+	bind    int32 // the need that decides; -1: a slot
+	atLeast bool  // at is a lower bound
 }
 
 // now reports whether it is certain to start at the instant now.
@@ -47,7 +48,7 @@ func (p foresight) now(now law.Time) bool { return p.at <= now && !p.atLeast }
 func (p foresight) refusal(needs []Need, now law.Time, deadline bool) *Refusal {
 	r := &Refusal{Reason: ByInFlight, RetryAfter: Never, Need: -1}
 	if p.bind >= 0 {
-		r.explain(needs, p.bind)
+		r.explain(needs, int(p.bind))
 	}
 	if p.at < law.Never {
 		r.RetryAfter, r.AtLeast, r.Deadline = time.Duration(max(0, p.at-now)), p.atLeast, deadline
@@ -64,8 +65,8 @@ func (p foresight) refusal(needs []Need, now law.Time, deadline bool) *Refusal {
 	return r
 }
 
-// explain says what the need at an index is: a rule's budget, or what a response has
-// brought.
+// explain says what the need at an index is: the budget of a rule, or what a response
+// has announced.
 func (r *Refusal) explain(needs []Need, bind int) {
 	r.Reason = ByLimit
 	b := needs[bind].B
@@ -73,13 +74,9 @@ func (r *Refusal) explain(needs []Need, bind int) {
 	case *law.Pace:
 		r.Reason = ByPause
 	case *law.Cap:
-		for i := range needs {
-			for _, h := range needs[i].B.announced {
-				if h.b == b {
-					r.Need = i
-					return
-				}
-			}
+		if rule := b.origin.rule; rule != nil {
+			r.Need = slices.IndexFunc(needs, func(n Need) bool { return n.B == rule })
+			return
 		}
 		r.Announced, r.Name = true, st.Name
 	default:

@@ -59,7 +59,7 @@ func (w *tower) arrive(needs []Need, noSlot bool, gate *Gate, wait law.Time) {
 	ask := &Ask{Needs: needs, MaxWait: time.Duration(wait), NoSlot: noSlot}
 	go func() {
 		defer cancel()
-		g, needs, refusal, err := w.l.Enter(ctx, ask, gate)
+		g, needs, refusal, err := w.l.Enter(ctx, ask, gate, nil)
 		f.needs = needs
 		switch {
 		case err != nil:
@@ -174,11 +174,11 @@ func (w *tower) check() string {
 		}
 	}
 	// Nobody waits for what is there.
-	w.l.mu.Lock()
-	defer w.l.mu.Unlock()
-	for r := w.l.first; r != nil; r = r.next {
-		first := r.class.first == r || !w.l.many && w.l.first == r
-		if p := w.l.real(r.needs, now, now); first && r.at <= now && p.at <= now && (r.noSlot || !w.l.full()) && !r.gate.holds(now) && (w.l.many || w.l.isPlanned(r)) {
+	l := w.l.lockOnly()
+	defer l.mu.Unlock()
+	for r := l.first; r != nil; r = r.next {
+		first := r.class.first == r || !l.many && l.first == r
+		if p := l.real(r.needs, now, now); first && r.at <= now && p.at <= now && (r.noSlot || !l.full()) && !r.gate.holds(now) && l.isPlanned(r) {
 			return fmt.Sprintf("request %d, planned for %d, waits at %d though nothing is missing", r.seq, r.at, now)
 		}
 	}

@@ -6,40 +6,39 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
-// Announced is what a line knows from answers, for pages.
+// Announced is what a line knows from one kind of announcement, for pages.
 type Announced struct {
 	Label  string  // of the identity
 	Shared bool    // it is what many identities without a label share
 	Rule   *Budget // which it is about; nil: all
 	Source string
-	// A pause, or what is left of a limit.
-	Pause time.Duration // until its end; zero for a limit
 	AnnouncedKey
-	Left, Limit int64         // Limit is negative where nobody said it
-	Reset       time.Duration // until units come back; negative where nobody said
-	Age         time.Duration
+	// A pause, or what is left of the limit; see law.Standing.
+	Pause       time.Duration
+	Left, Limit int64
+	Reset, Age  time.Duration
 	Drift       int64
 }
 
-// MostStatus bounds what one Status is about: it holds the lock meanwhile.
+// MostStatus bounds how much one Status looks at, since it holds the lock meanwhile.
 const MostStatus = 256
 
-// A Status is what a line says of itself at one instant.
+// A Status is what a line reports of itself at one instant.
 type Status struct {
 	Waiting, InFlight int
 	Left              []int64 // under each of the budgets
-	// Announced are the pauses that hold and the limits that were learned.
+	// Announced are the pauses that last and the limits that were announced.
 	Announced []Announced
 }
 
 // Status returns the status with no more than MostStatus budgets and identities: what
 // is left of the budgets, and what concerns one of them, an identity of one of them or
-// one of ids; with host also what concerns everybody.
-func (l *Line) Status(budgets []*Budget, ids []uint64, host bool) (s Status) {
+// one of ids; with host also what concerns every request.
+func (line *Line) Status(budgets []*Budget, ids []uint64, host bool) (s Status) {
 	if len(budgets)+len(ids) > MostStatus {
 		panic("line: too much to look at under one lock")
 	}
-	now := l.lock()
+	l, now := line.lock()
 	defer l.unlock()
 	s.Waiting, s.InFlight = l.waiting, int(max(int64(l.slotsTaken), l.inFlight))
 	if len(budgets) > 0 {
@@ -47,7 +46,7 @@ func (l *Line) Status(budgets []*Budget, ids []uint64, host bool) (s Status) {
 	}
 	for i, b := range budgets {
 		s.Left[i] = b.remaining(now)
-		s.add("", false, b, b.announced, now)
+		s.add(b.announced, Announced{Rule: b}, now)
 		s.addAudience(b.audience, now)
 	}
 	h := l.audiences
@@ -55,7 +54,7 @@ func (l *Line) Status(budgets []*Budget, ids []uint64, host bool) (s Status) {
 		return s
 	}
 	if host {
-		s.add("", false, nil, h.all.list, now)
+		s.add(h.all.list, Announced{}, now)
 	}
 	for _, identity := range ids {
 		s.addAudience(h.ids[identity], now)
@@ -65,31 +64,26 @@ func (l *Line) Status(budgets []*Budget, ids []uint64, host bool) (s Status) {
 
 func (s *Status) addAudience(e *audience, now law.Time) {
 	if e != nil {
-		s.add(e.label, e.label == "", nil, e.list, now)
+		s.add(e.list, Announced{Label: e.label, Shared: e.label == ""}, now)
 	}
 }
 
-func (s *Status) add(label string, shared bool, rule *Budget, list []announcement, now law.Time) {
+// add adds what list announces to the audience, or about the budget, of by.
+func (s *Status) add(list announcements, by Announced, now law.Time) {
 	for i := range list {
-		h := Announced{Label: label, Shared: shared, Rule: rule, Source: list[i].source, AnnouncedKey: list[i].key}
-		if list[i].only != nil {
-			h.Rule = list[i].only
+		a, entry := &list[i], by
+		st, holds := a.Standing(now)
+		if !holds {
+			continue
 		}
-		switch st := list[i].b.state.(type) {
-		case *law.Pace:
-			end, paused := st.End(now)
-			if !paused {
-				continue
-			}
-			h.Pause = time.Duration(end - now)
-		case *law.Cap:
-			c := st.Status(now)
-			h.Left, h.Limit, h.Drift = c.Left, c.Limit, c.Drift
-			h.Reset, h.Age = time.Duration(c.Reset-now), time.Duration(now-c.Updated)
-			if c.Blind {
-				h.Reset, h.Limit = -1, -1
-			}
+		entry.Pause, entry.Left, entry.Limit = st.Pause, st.Left, st.Limit
+		entry.Reset, entry.Age, entry.Drift = st.Reset, st.Age, st.Drift
+		if entry.Source = a.Source; a.Only != nil {
+			entry.Rule = a.Only
 		}
-		s.Announced = append(s.Announced, h)
+		if a.Limit != nil {
+			entry.AnnouncedKey = AnnouncedKey{Name: a.Limit.Name, Window: a.Window}
+		}
+		s.Announced = append(s.Announced, entry)
 	}
 }

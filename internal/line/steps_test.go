@@ -16,8 +16,8 @@ import (
 // No loop makes more than 4 * (waiters + rules) + 64 steps, in any test of this
 // package.
 func init() {
-	watchSteps = func(l *Line, steps, waiting int) {
-		if most := 4*(waiting+mostAnnounced+len(l.single.needs)) + 64; steps > most {
+	watchSteps = func(l *locked, steps, waiting int) {
+		if most := 4*(waiting+8+len(l.single.needs)) + 64; steps > most {
 			panic(fmt.Sprintf("%d steps with %d waiting, want %d at most", steps, waiting, most))
 		}
 	}
@@ -57,7 +57,7 @@ func TestHostileNumbersAreNoLoopsBound(t *testing.T) {
 				}
 				begin := time.Now()
 				all.Go(func() {
-					g, needs, _, err := l.Enter(context.Background(), &a, nil)
+					g, needs, _, err := l.Enter(context.Background(), &a, nil, nil)
 					if waited := time.Since(begin); waited > a.MaxWait {
 						t.Errorf("seed %d: out of the line after %v, want %v at most", seed, waited, a.MaxWait)
 					}

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Those whose budgets are in a store wait in a line of their own; see package storeline.
-// The gate that they must pass is before this line, which keeps count of them.
-// They stand before it until they have passed, or leave.
+// Requests whose budgets are in a store wait in a line of their own; see package
+// storeline. The breaker gate that they must pass is in front of this line, which counts
+// them: from JoinGate until PassGate lets them through, or LeaveGate.
 
-// JoinGate has one more stand before g, or returns its refusal.
-func (l *Line) JoinGate(g *Gate) (*Refusal, error) {
-	now := l.lock()
+// JoinGate has one more request wait in front of g, or returns its refusal.
+func (line *Line) JoinGate(g *Gate) (*Refusal, error) {
+	l, now := line.lock()
 	defer l.unlock()
 	if l.retired || g.retired {
 		return nil, ErrRetired
@@ -24,16 +24,16 @@ func (l *Line) JoinGate(g *Gate) (*Refusal, error) {
 }
 
 // LeaveGate undoes JoinGate.
-func (l *Line) LeaveGate(g *Gate) {
-	l.mu.Lock()
+func (line *Line) LeaveGate(g *Gate) {
+	l := line.lockOnly()
 	defer l.mu.Unlock()
 	g.waiting--
 }
 
-// GatePlaces returns how many of those who stand before g, and whose turn has come, may
-// pass; or how they are refused.
-func (l *Line) GatePlaces(g *Gate) (int, *Refusal) {
-	now := l.lock()
+// GatePlaces returns how many of the requests in front of g whose turn has come may
+// pass, or the refusal of all of them.
+func (line *Line) GatePlaces(g *Gate) (int, *Refusal) {
+	l, now := line.lock()
 	defer l.unlock()
 	switch r := l.shut(g, now); {
 	case r != nil:
@@ -41,32 +41,31 @@ func (l *Line) GatePlaces(g *Gate) (int, *Refusal) {
 	case g.Free():
 		return math.MaxInt, nil
 	case !g.Closed():
-		return g.Room(l.time(now)), nil
+		return g.Room(l.epoch.time(now)), nil
 	case now >= g.waitsUntil():
 		return g.Allowance(), nil
 	}
 	return max(0, g.Allowance()-g.inFlight), nil
 }
 
-// PassGate lets one who stands before g, and whose turn has come, pass with p. Else it
-// is refused, or has to wait for one in flight to land.
-func (l *Line) PassGate(g *Gate, p *Pass) (ok bool, r *Refusal) {
-	now := l.lock()
+// PassGate lets one request in front of g whose turn has come pass with p. Otherwise it
+// is refused, or, without a refusal, has to wait for one in flight to be done.
+func (line *Line) PassGate(g *Gate, p *Pass) (ok bool, r *Refusal) {
+	l, now := line.lock()
 	defer l.unlock()
 	if r := l.shut(g, now); r != nil {
 		return false, r
 	}
-	if !l.take(g, p, now) {
-		return false, nil
+	if ok = l.pass(g, p, now); ok {
+		g.waiting--
 	}
-	g.waiting--
-	return true, nil
+	return ok, nil
 }
 
-// GateWait returns until when who is due waits for one in flight to land, should none
-// do so: zero if it need not.
-func (l *Line) GateWait(g *Gate) time.Duration {
-	now := l.lock()
+// GateWait returns for how long a request that is due waits for one in flight to be
+// done, if none is before: zero if it need not wait.
+func (line *Line) GateWait(g *Gate) time.Duration {
+	l, now := line.lock()
 	defer l.unlock()
 	if !g.holds(now) {
 		return 0
@@ -74,22 +73,22 @@ func (l *Line) GateWait(g *Gate) time.Duration {
 	return time.Duration(g.waitsUntil() - now)
 }
 
-// ReturnPass undoes PassGate for one who was not sent.
-func (l *Line) ReturnPass(p *Pass) {
-	l.mu.Lock()
+// ReturnPass undoes PassGate for a request that was not sent.
+func (line *Line) ReturnPass(p *Pass) {
+	l := line.lockOnly()
 	defer l.mu.Unlock()
 	p.giveBack()
 }
 
-// GateRoom returns how many of those who stand before g have room there, and how the
-// others are refused; nil where all have.
-func (l *Line) GateRoom(g *Gate) (room int, r *Refusal) {
-	now := l.lock()
+// GateRoom returns for how many of the requests in front of g there is room, and the
+// refusal of the others; nil where there are none.
+func (line *Line) GateRoom(g *Gate) (room int, r *Refusal) {
+	l, now := line.lock()
 	defer l.unlock()
 	if g.Closed() {
 		return g.waiting, nil
 	}
-	if room = g.Room(l.time(now)); g.waiting <= room {
+	if room = g.Room(l.epoch.time(now)); g.waiting <= room {
 		return g.waiting, nil
 	}
 	return room, l.refusalOf(g, now)

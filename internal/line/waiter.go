@@ -18,44 +18,54 @@ const (
 	left // its context ended; its timer may be about to run all the same
 )
 
-// waiter is a request in line.
+// A waiter is a request in line. There may be 100,000 of them, so that what few need is
+// in details.
 type waiter struct {
 	prev, next   *waiter // in the line, or later in the chain
 	ahead, after *waiter // in its class
 	class        *class
 	needs        []Need // shared with others; see fill
-	seq          uint64
+	seq          uint64 // its place in the order of arrival
 	state        state
 	noSlot       bool // it takes no slot
-	slot         bool // it has one
-	inFlight     bool // see Ask.Count
-	armed        bool // plain line: it was first, and is due at its planned start
-	late         bool // due, but held up by a slot or its gate: it starts later than planned
-	byDeadline   bool
-	atLeast      bool
-	bind         int
+	slot         bool // it holds one
+	inFlight     bool // see Ask.InFlight
+	armed        bool // one class: it is first, and due at its planned start
+	late         bool // it is due, but a slot or its gate delays it past its planned start
+	byDeadline   bool // by is the context's deadline
+	foresight         // its planned start; at is the end of its wait once that is over
 	arrived      law.Time
-	at           law.Time    // the planned start; once its wait is over, when that was
 	by           law.Time    // the last instant at which it may start
 	timer        *time.Timer // ends the wait where its end cannot be known beforehand
 	refusal      *Refusal
-	ready        chan struct{}
+	ready        chan struct{} // receives once: it has started, or is refused
 	*details
 }
 
-// details are the rest of a waiter's fields, for who comes to a gate, with a key or
-// with a journal, or stands in a crowd.
+// details are the rest of a waiter's fields, for a request with a gate, an identity, a
+// key, a journal or a place in a crowd.
 type details struct {
 	gate     *Gate
-	pass     Pass // it has one of gate
+	pass     Pass // of gate, once started
 	identity uint64
 	key      uint64
 	journal  *Journal
-	member   *Member[*waiter] // of the line's crowd, if that has one
+	member   *Member[*waiter] // of the line's crowd
 }
 
-// noDetails are those of every other waiter. Nobody writes to them.
+// noDetails are those of every other waiter; they are shared and never written, as
+// noExtra is.
 var noDetails details
+
+// wantDetails gives w details of its own, to write to.
+func (w *waiter) wantDetails() *details {
+	if w.details == &noDetails {
+		w.details = new(details)
+	}
+	return w.details
+}
+
+func (w *waiter) kind() kind { return kind{w.needs, w.noSlot, w.gate} }
 
 // newWaiter allocates a waiter, and does no more, since that takes a good part
 // of the stack.
@@ -63,17 +73,17 @@ var noDetails details
 //go:noinline
 func newWaiter() *waiter { return &waiter{details: &noDetails, ready: make(chan struct{}, 1)} }
 
-// fill makes w the waiter for a, with a copy of its needs. Those in line who need
-// the same share it, so nobody writes to it.
-func (l *Line) fill(w *waiter, a *Ask, gate *Gate, now law.Time) {
-	w.arrived, w.by, w.noSlot, w.inFlight = now, forever, a.NoSlot, a.InFlight
+// fill makes w the waiter for a request with a copy of its needs. Those in line that
+// need the same share the copy, so that it is never written to.
+func (l *locked) fill(w *waiter, a *Ask, k kind, gate *Gate, now law.Time) {
+	w.arrived, w.by, w.noSlot, w.inFlight = now, forever, k.noSlot, a.InFlight
 	if gate != nil || a.Identity != 0 || a.Key != 0 {
 		w.identify(gate, a.Identity, a.Key)
 	}
-	if last := l.tail; last != nil && slices.Equal(last.needs, a.Needs) {
+	if last := l.tail; last != nil && slices.Equal(last.needs, k.needs) {
 		w.needs = last.needs
 	} else {
-		w.needs = append([]Need(nil), a.Needs...) // slices.Clone would bring a's to the heap
+		w.needs = append([]Need(nil), k.needs...) // slices.Clone would bring those of the Ask to the heap
 	}
 }
 
@@ -82,32 +92,34 @@ func (w *waiter) identify(gate *Gate, identity, key uint64) {
 	w.details = &details{gate: gate, identity: identity, key: key}
 }
 
-// Await is the rest of Enter, after Join: it waits for the start, the refusal,
-// or the end of the context. Goroutines that wait are many, and a stack that
-// has grown stays large. So this is a short way down, and what Join needs is
-// off the stack by now.
-func (l *Line) Await(ctx context.Context, t Turn) (*Refusal, error) {
-	w := t.w
-	if w == nil {
-		return nil, nil
-	}
+// Await is the rest of Enter, after Join: it waits for the start, the refusal or the
+// end of the context. Goroutines that wait are many, and a stack that has grown stays
+// large. So the way to here is short, and what Join needed is off the stack by now.
+func (line *Line) Await(ctx context.Context, g *Grant) ([]Need, *Refusal, error) {
+	w := g.w
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
-		l.leave(w)
-		return nil, ctx.Err()
+		line.leave(w)
+		*g = Grant{Waited: time.Duration(w.at - w.arrived)}
+		return nil, nil, ctx.Err()
 	}
-	return w.refusal, nil
+	if w.refusal != nil {
+		*g = Grant{Waited: time.Duration(w.at - w.arrived)}
+		return nil, w.refusal, nil
+	}
+	g.At, g.Waited, g.Slot, g.Pass = time.Duration(w.at), time.Duration(w.at-w.arrived), w.slot, w.pass
+	return w.needs, nil, nil
 }
 
 // leave takes w out of the line, or gives back what it has got.
-func (l *Line) leave(w *waiter) {
-	now := l.lock()
+func (line *Line) leave(w *waiter) {
+	l, now := line.lock()
 	defer l.unlock()
 	switch w.state {
 	case inLine:
 		w.state = left
-		l.remove(w, now)
+		l.remove(w, now, nil)
 		w.at = now
 	case started:
 		l.chain.remove(w)
@@ -118,10 +130,10 @@ func (l *Line) leave(w *waiter) {
 	}
 }
 
-// expire refuses w when its wait budget ends, if by then it has not started: all
-// who are due have, those whose budget ends now among them.
-func (l *Line) expire(w *waiter) {
-	now := l.lock()
+// expire refuses w when its wait budget ends, unless it has started by then: all
+// that are due have, those whose budget ends now among them.
+func (line *Line) expire(w *waiter) {
+	l, now := line.lock()
 	defer l.unlock()
 	l.dispatch(now)
 	if w.state != inLine {
@@ -131,62 +143,41 @@ func (l *Line) expire(w *waiter) {
 		w.timer.Reset(awake.Piece(time.Duration(w.by - now)))
 		return
 	}
-	p := l.real(w.needs, now, now) // no law: then it is a slot
+	p := l.real(w.needs, now, now) // if no law delays it, a slot does
 	if l.planAll(now, false); w.at > p.at && !w.late {
 		p.at, p.bind = w.at, w.bind
 	}
 	p.atLeast = true
-	l.remove(w, now)
-	l.refuse(w, p, now)
+	l.remove(w, now, p.refusal(w.needs, now, w.byDeadline))
 }
 
-// refuse tells w that it can no longer start in time.
-func (l *Line) refuse(w *waiter, p foresight, now law.Time) {
-	l.refuseWith(w, p.refusal(w.needs, now, w.byDeadline))
+// limitWait arms the timer that ends w's wait where laws and pauses alone cannot tell
+// beforehand that it fits into its budget: a response may announce another reset at
+// any time. Deadlines are the context's to end.
+func (l *locked) limitWait(w *waiter) {
+	if w.timer != nil || w.byDeadline || w.by == forever {
+		return
+	}
+	unknown := l.slots > 0 || l.gated // its own, or of a request that takes what it needs
+	for i := range w.needs {
+		unknown = unknown || w.needs[i].B.strict || w.needs[i].B.announcedCap() != nil
+	}
+	if unknown {
+		w.timer = time.AfterFunc(awake.Piece(time.Duration(w.by-l.last)), func() { (*Line)(l).expire(w) })
+	}
 }
 
-func (l *Line) refuseWith(w *waiter, r *Refusal) {
+// refuse takes w out of the line and wakes it with its refusal.
+func (l *locked) refuse(w *waiter, r *Refusal) {
+	if l.isPlanned(w) {
+		l.unplan(w)
+	}
+	l.quit(w)
+	l.wake(w, r)
+}
+
+// wake wakes w, which has left the line, with its refusal.
+func (l *locked) wake(w *waiter, r *Refusal) {
 	w.refusal, w.state, w.at = r, refused, l.last
 	w.ready <- struct{}{}
-}
-
-// chain is those who have started and are not sent yet, in order. The first
-// has been woken; each wakes the next as its last step before sending, so that
-// the base sees them in order.
-type chain struct {
-	first, last *waiter
-	woken       bool
-}
-
-func (c *chain) push(w *waiter) {
-	w.prev, w.next = c.last, nil
-	if c.last == nil {
-		c.first = w
-	} else {
-		c.last.next = w
-	}
-	c.last = w
-}
-
-func (c *chain) remove(w *waiter) {
-	if w.prev == nil {
-		c.first, c.woken = w.next, false
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		c.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next = nil, nil
-	c.kick()
-}
-
-// kick wakes the first, if it sleeps.
-func (c *chain) kick() {
-	if c.first != nil && !c.woken {
-		c.woken = true
-		c.first.ready <- struct{}{}
-	}
 }

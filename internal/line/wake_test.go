@@ -28,7 +28,7 @@ func TestWakeUpsAreCounted(t *testing.T) {
 				var starts, cancels atomic.Int64
 				wait := func(ctx context.Context, i int) {
 					needs := []Need{{B: own[i%tenants], Cost: 1}, {B: shared, Cost: 1}}
-					g, _, refusal, err := l.Enter(ctx, &Ask{Needs: needs, MaxWait: -1}, nil)
+					g, _, refusal, err := l.Enter(ctx, &Ask{Needs: needs, MaxWait: -1}, nil, nil)
 					switch {
 					case err != nil:
 						cancels.Add(1)
@@ -74,7 +74,7 @@ func TestS33_OneWakeUp(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var starts atomic.Int64
 		enter := func() error {
-			g, _, _, err := l.Enter(ctx, &Ask{Needs: []Need{{B: b, Cost: 1}}, MaxWait: -1}, nil)
+			g, _, _, err := l.Enter(ctx, &Ask{Needs: []Need{{B: b, Cost: 1}}, MaxWait: -1}, nil, nil)
 			if err == nil {
 				starts.Add(1)
 				l.Sent(&g)
