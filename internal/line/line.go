@@ -1,4 +1,3 @@
-// TODO package comment
 package line
 
 import (
