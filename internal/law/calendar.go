@@ -30,8 +30,8 @@ func IsCalendar(st State) bool {
 	return ok
 }
 
-// some is by how much clocks that agree may differ.
-const some = 10 * time.Millisecond
+// skew is by how much clocks that agree may differ.
+const skew = 10 * time.Millisecond
 
 // SetWall sets, where st follows the wall clock, what that clock shows at
 // the instant 0. It differs from before when the clock was set, before now.
@@ -46,9 +46,9 @@ func SetWall(st State, wall time.Time, now Time) {
 	// milliseconds, which makes periods begin that much late, and where it falls
 	// behind it is given room for the next time; periods never begin early.
 	switch ahead := wall.Sub(c.wall); {
-	case ahead < 0 && ahead > -some:
-		c.wall = wall.Round(0).Add(-some / 2)
-	case ahead < 0, ahead > some:
+	case ahead < 0 && ahead > -skew:
+		c.wall = wall.Round(0).Add(-skew / 2)
+	case ahead < 0, ahead > skew:
 		c.wall = wall.Round(0)
 		c.Clamp(now)
 	}
@@ -121,7 +121,7 @@ func (c *calendar) Clamp(now Time) int64 {
 		return 0
 	}
 	end := c.unit.End(w, c.loc)
-	if !end.Before(c.end) || end.Sub(w) <= some {
+	if !end.Before(c.end) || end.Sub(w) <= skew {
 		return 0
 	}
 	ahead := int64(c.end.Sub(end))

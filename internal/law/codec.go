@@ -29,7 +29,7 @@ var ErrCorrupt = errors.New("law: the state is corrupt")
 // A Codec writes values down, or reads them back: the same calls in the same order
 // do both, so that neither can forget what the other does. Writing, a method writes
 // what its pointers point to; reading, it sets that. What cannot be read is zero, and
-// so is all that comes after it; Err returns the reason.
+// so is all that comes after it; End returns the reason.
 type Codec struct {
 	b       []byte // what is written so far, or what is still to be read
 	reading bool
@@ -48,9 +48,6 @@ func (c *Codec) Reading() bool { return c.reading }
 
 // Bytes returns what is written.
 func (c *Codec) Bytes() []byte { return c.b }
-
-// Err returns the first error of a reader so far.
-func (c *Codec) Err() error { return c.err }
 
 // End returns the first error of a reader, which has read all that it should.
 func (c *Codec) End() error {

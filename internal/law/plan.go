@@ -56,9 +56,9 @@ func (c *checkpoint) restore(todo *schedule) (s sim, i place) {
 	return s, i
 }
 
-// far is how many starts a search passes before it leaves a checkpoint in any
+// longSearch is how many starts a search passes before it leaves a checkpoint in any
 // case.
-const far = 16
+const longSearch = 16
 
 // Earliest returns the first instant at or after t, which is not before now, at
 // which cost units fit and every start planned stays possible. fifo promises that
@@ -109,7 +109,7 @@ func (p *Plan) earliest(st State, now, t Time, cost int64, fifo bool, until Time
 	if cost > 1 {
 		since = Never
 	}
-	if fifo || !p.valid || now > p.known.from || since <= p.since || todo.steps-begin > far {
+	if fifo || !p.valid || now > p.known.from || since <= p.since || todo.steps-begin > longSearch {
 		p.known.note(&s, t, i, todo)
 		p.valid, p.stale, p.since, p.hard = true, false, since, hard
 	}

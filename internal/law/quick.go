@@ -10,6 +10,11 @@ import (
 // holds the Quick first, under the lock that guards the state; from then on Try sends
 // all callers to that lock, until Release.
 //
+// Why it is right without a lock. Try computes the next word from the one that it has
+// read, and stores it only if the word is still that one: between the two no other start
+// has come. Hold puts held in its place in the same way, so that each start is either in
+// the word that Hold has read, and thereby in the state, or fails and takes the lock.
+//
 // The word is the instant at which the bucket is full, in the exact ticks in
 // which its interval is whole, since base. A clock reading older than the last
 // one only makes Try stricter, so that the clock is not read again when another

@@ -12,6 +12,15 @@ import (
 // is not taken in this lap has the oldest start, and while it has to wait all
 // others have to.
 //
+// Why it is right without a lock. A slot is taken by a compare-and-swap from the very
+// value that was found at least a period old: two callers that find the same slot cannot
+// both take it, and none takes it by what it was before. A refusal reads next again:
+// where that has not moved, the slot that was found too young still has the oldest start,
+// so that no other slot has room either; where it has, the caller takes the lock. And
+// hold loses no start: it freezes the first slot that is not taken, by a
+// compare-and-swap too. All slots before that one have their starts by then, and a caller
+// that has found it free fails, since its value is another now.
+//
 // A clock reading older than the latest start counts as that.
 //
 // A slot has room for the last bits of its lap alone. A caller so many laps
@@ -29,8 +38,8 @@ type Starts struct {
 	per   int64
 	slots []atomic.Int64 // start<<lapBits | lap
 
-	lap  int64 // while held: no slot is of this lap, or of the one before
-	calm int64 // while held: how often release was called
+	lap   int64 // while held: no slot is of this lap, or of the one before
+	calls int64 // while held: how often release was called
 }
 
 const (
@@ -128,7 +137,7 @@ func (s *Starts) hold(w *window, now Time) Time {
 		}
 		v = s.slots[k].Load()
 	}
-	s.lap, s.calm = lap+2, 0
+	s.lap, s.calls = lap+2, 0
 	return max(now, w.last())
 }
 
@@ -139,7 +148,7 @@ func (s *Starts) release(w *window, now Time) bool {
 		return false
 	}
 	w.expire(now)
-	if s.calm++; s.calm <= w.n/2 || w.sum > w.n || w.last() > s.until {
+	if s.calls++; s.calls <= w.n/2 || w.sum > w.n || w.last() > s.until {
 		return true
 	}
 	if s.slots == nil {

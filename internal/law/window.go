@@ -15,18 +15,18 @@ const exact = 65_536
 // period after its start or, where strict, after its response.
 type window struct {
 	*shape
-	*responses         // calm where it is not strict
+	*responses         // notStrict where it is not
 	sum        int64   // of log, from head on; with what is in flight it fits into an int64
 	log        []Entry // a ring of starts by time; its length is a power of two
 	head       int     // index of the oldest entry, not masked
 	len        int
 }
 
-// calm is the responses of every window that is not strict. It is only read.
-var calm responses
+// notStrict is the responses of every window that is not strict. It is only read.
+var notStrict responses
 
 func newWindow(s *shape, strict bool) *window {
-	w := &window{shape: s, responses: &calm}
+	w := &window{shape: s, responses: &notStrict}
 	if strict {
 		w.responses = &responses{strict: true}
 	}
