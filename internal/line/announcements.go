@@ -6,6 +6,25 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
+// A response may say that no request is welcome for 30 s, or that 12 of 100 requests are
+// left until the hour is full. Either becomes a budget: a law.Pace or a law.Cap. The
+// requests that it concerns need one unit of it besides their own needs, and so pauses and
+// announced limits are obeyed, planned, given back and reported by what does the same for
+// configured limits.
+//
+// Which requests are concerned is a Scope, and where the announcement is kept follows
+// from it, so that a request that arrives finds all that bind it in three lists:
+//
+//	kept with                       concerns
+//	audiences.all                   every request of the line
+//	audiences.ids[identity]         the requests of that identity
+//	Budget.announced (limits only)  the requests that need that budget
+//
+// In the first two lists, Only narrows a pause down to the requests that need one budget.
+// Requests that are in line already when an announcement comes get the need added; see
+// attach. When an announcement has ended and nothing in line needs it, the next request
+// that looks at its list while nothing waits drops it.
+
 // audiences are what a line knows from the responses of its server: pauses, and what is
 // left of limits. Each is a budget that the requests which it concerns need besides
 // their own.
@@ -196,6 +215,9 @@ func (l *locked) withAudience(needs []Need, own int, e *audience) []Need {
 
 // attach makes the requests in line that s concerns need b too: one unit of it, or, if
 // that is not a pause, as much as of s.Rule.
+//
+// A line of one class stays one if all need it, or none. Otherwise the classes are made
+// anew: what was one class may be two now.
 func (l *locked) attach(b *Budget, s Scope) {
 	_, pause := b.state.(*law.Pace)
 	cost := func(w *waiter) (n int64) {

@@ -7,6 +7,32 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
+// When needs differ, a later request may start before an earlier one. Every request then
+// has a planned start, which all its budgets know: a budget's law.Plan is the list of the
+// starts that are planned to take from it, by time. A search for a start (Plan.Earliest)
+// asks each budget for an instant at which the law has room for this one and still has
+// room for every start planned later. The budgets are asked in turn until they agree.
+//
+// That every planned start stays possible is exact for each budget, and costs as much as
+// the starts planned within one period. Two short cuts keep it affordable:
+//
+//   - Classes. Requests of one class start in order, so that only the first of each is
+//     looked at for what is due. The class waits in due, ordered by its first's planned
+//     start; from then on in ready, ordered by arrival, while it wants a slot or its gate;
+//     or in parked, while a strict unit may come back with any response.
+//   - Moving up. When a request leaves, those that it delayed may start earlier. Looking
+//     at all of them would make a cancel cost as much as the line is long. So of a long
+//     line some are looked at now and the rest as others start.
+//
+//	arrival ──▶ due ──▶ ready ──▶ start ──▶ chain ──▶ sent
+//	             │ ▲
+//	             ▼ │ a response
+//	            parked
+//
+// Moving up is in order of arrival, and each takes the earliest start that delays no
+// other. Planning all anew in order of arrival would be simpler and is wrong: in one of 75
+// random lines a cancel then moved some request back.
+
 // Of the requests that a change may help, atOnce are looked at when it happens, and
 // then lookOn at each start until all have been: they move up faster than those
 // before them go. Until their turn comes they keep their planned starts, which
@@ -75,7 +101,18 @@ func byStart(a, b *class) bool {
 
 func byArrival(a, b *class) bool { return a.first.seq < b.first.seq }
 
-// dispatchMany is dispatch where needs differ.
+// dispatchMany is dispatch where needs differ. Each turn moves the classes that have become
+// due to ready, and takes the one of them whose first arrived the earliest:
+//
+//   - It can never start: it is refused.
+//   - It waits for a response: the class is parked.
+//   - It cannot start as planned, since something has come otherwise: reseat.
+//   - It is late: a start at another time than the planned one must not delay any older
+//     request. Younger ones make way.
+//   - Its gate does not let it pass: it is refused, or goes back to ready.
+//
+// Otherwise it starts. When something has started and nothing more is due, those that
+// earlier changes may help are looked at, once; that may make more of them due.
 func (l *locked) dispatchMany(now law.Time) {
 	waiting, all, turns := l.waiting, l.waiting, 0
 	for {
@@ -202,7 +239,9 @@ func (l *locked) reseat(w *waiter, now law.Time) {
 	l.seat(w, p)
 }
 
-// replanMany is replan where needs differ.
+// replanMany is replan where needs differ. If something has been taken so that a planned
+// start of one of the budgets is impossible, every request that needs one of them is
+// planned anew. Otherwise all planned starts hold, and some may move up.
 func (l *locked) replanMany(now law.Time, needs []Need, worse bool) {
 	for _, n := range needs {
 		if worse && !n.B.planned().Feasible(n.B.state, now) {
@@ -215,7 +254,8 @@ func (l *locked) replanMany(now law.Time, needs []Need, worse bool) {
 	l.improve(now, now, needs)
 }
 
-// touch marks the budgets of needs, and touched reports whether one is marked.
+// touch marks the budgets of needs, and touched reports whether one is marked. A mark is the
+// line's current stamp, so that raising the stamp unmarks all budgets at once.
 func (l *locked) touch(needs []Need) {
 	for _, n := range needs {
 		n.B.wanted().stamp = l.stamp
@@ -250,7 +290,9 @@ func (l *locked) improve(now, from law.Time, needs []Need) {
 
 // improveSome is improve where not all can be looked at: of those planned to
 // start after from, the first in order of arrival among the next of each
-// budget. They look for a start from one period before that on.
+// budget. They look for a start from one period before that on, since a unit that comes
+// free at from makes no earlier start possible. Mark has each plan remember what it has
+// summed up to there, so that 256 searches do not begin at now each.
 func (l *locked) improveSome(now, from law.Time, needs []Need) {
 	t := from
 	for _, n := range needs {
@@ -265,7 +307,8 @@ func (l *locked) improveSome(now, from law.Time, needs []Need) {
 	l.later.merge(next)
 }
 
-// look looks at the next n.
+// look looks at the next n. A request that moves frees its old start, so that the other
+// budgets which it needs join the heads from there on.
 func (l *locked) look(next *heads, n int, now law.Time) {
 	for left := n; left > 0 && next.Len() > 0; left-- {
 		w := l.bySeq[next.items[0].seq]

@@ -119,7 +119,9 @@ func (l *locked) joinCrowd(w *waiter) {
 	w.wantDetails().member = l.crowd.Add(w.key, w)
 }
 
-// giveWay refuses w, since the line is full, and those behind it move up.
+// giveWay refuses w, since the line is full, and those behind it move up. A reported
+// start is not promised to w: the cap of the line is shared by keys, and its key has more
+// places than any other.
 func (l *locked) giveWay(w *waiter, now law.Time) {
 	if !l.many {
 		l.split() // it can stand anywhere in the line

@@ -123,7 +123,8 @@ func (l *locked) needsOf(cost int64) []Need {
 	return l.listed
 }
 
-// tryStart starts the request if all its needs have room at now, a slot is free and its
+// tryStart is the common way, and the only one that most requests go: nothing waits, and
+// all has room. It starts the request if all its needs have room at now, a slot is free and its
 // gate lets it pass: it takes all of them, or nothing.
 func (l *locked) tryStart(a *Ask, k kind, gate *Gate, g *Grant, now law.Time) bool {
 	if l.full() && !k.noSlot || !haveRoom(k.needs, now) || gate != nil && !l.pass(gate, &g.Pass, now) {
@@ -140,7 +141,9 @@ func (l *locked) tryStart(a *Ask, k kind, gate *Gate, g *Grant, now law.Time) bo
 	return true
 }
 
-// join puts the request in line, or refuses it.
+// join puts the request in line, or refuses it. It runs after tryStart has failed, or
+// with others in line, which are served first: a request that is due now must not be
+// overtaken by one that has just arrived.
 func (l *locked) join(ctx context.Context, a *Ask, k kind, gate *Gate, now law.Time) (*waiter, *Refusal) {
 	// Unless it is known that none is due.
 	if w := l.first; w == nil || l.many || !w.armed || w.at <= now {
@@ -193,6 +196,8 @@ func (l *locked) joinPlanned(a *Ask, k kind, gate *Gate, now, by law.Time, byDea
 		l.chain.kick()
 		return w, nil
 	}
+	// A full line is looked at twice: another request may make way for this one, which then
+	// may start earlier. Never a third time, as each could make another one leave.
 	var p foresight
 	for once := false; ; once = true {
 		p = l.foresee(k, now)

@@ -8,6 +8,21 @@ import (
 	"github.com/headway-go/headway/internal/law"
 )
 
+// While all requests in line need the same, they are one class, and start in order of
+// arrival. Nothing can be backfilled, so that a planned start matters only to those that
+// ask for it: the first, whose start sets the timer; a request that arrives with a wait
+// budget or a deadline, which may have to be refused; and whatever asks how long a request
+// would wait. Of the line
+//
+//	first ── ... ── planned ── unplanned ── ... ── last
+//
+// a prefix has planned starts, and planAll extends it to the end when that is needed. A
+// request without a bound joins at the end without any, in constant time. When
+// something changes, dropPlan forgets the prefix as a whole instead of repairing it.
+//
+// A plan is kept with each budget, see law.Plan, and so costs memory only where requests
+// wait.
+
 // A class is the requests in line of one kind, in order of arrival. They start in
 // that order.
 type class struct {
@@ -46,7 +61,10 @@ func (c *class) remove(w *waiter) {
 
 // earliest returns the first instant at or after t at which every need has
 // room, where find says so for one need. Each turn but the last finds a later instant:
-// one at which a law has room again, or the one after a planned start.
+// one at which a law has room again, or the one after a planned start. So the instants
+// only grow, and the turns are bounded by the planned starts and the needs.
+//
+// The need that moves the instant last is the one that binds: what a refusal names.
 func (l *locked) earliest(needs []Need, t law.Time, find func(b *Budget, cost int64, t law.Time) (law.Time, bool)) foresight {
 	p, turns := foresight{at: t, bind: -1}, 0
 	for again := true; again; {
@@ -290,7 +308,8 @@ func (l *locked) isPlanned(w *waiter) bool {
 	return l.many || l.unplanned == nil || w.seq < l.unplanned.seq
 }
 
-// unlink takes w out of the line and its class, whose place among others stays.
+// unlink takes w out of the line and its class. Where the class stands among others is
+// the caller's to mend; that and the planned start are all that quit and remove add.
 func (l *locked) unlink(w *waiter) {
 	l.count(w, -1)
 	if l.crowd != nil {
@@ -365,6 +384,14 @@ func (l *locked) dispatch(now law.Time) {
 
 // dispatchOne is dispatch while there is one class: one request after another, until
 // one is not due, or waits for what cannot be foreseen.
+//
+// Each starts as of t. That is now, but for a request that was due while the timer slept:
+// an idle Go process wakes up to a millisecond late, and 50,000 requests a second would
+// add the delays up. Such a request takes its unit as of its slot, catchUp before now at
+// most, and the next one as of no earlier than that or its own arrival.
+//
+// A request that is late, since a slot or a gate has delayed it, starts as of now: its
+// slot has passed unused, and what others have been granted since may depend on that.
 func (l *locked) dispatchOne(now law.Time) {
 	// A request that was due while the timer slept starts as of its slot.
 	t := now
@@ -428,7 +455,9 @@ func (l *locked) dispatchOne(now law.Time) {
 	}
 }
 
-// start takes all that w needs beside its pass, and puts it into the chain.
+// start takes all that w needs beside its pass, as of slot, and puts it into the chain. A
+// planned start is replaced by the real one in its budgets' plans, which stay good.
+// Otherwise the plans are forgotten.
 func (l *locked) start(w *waiter, slot, now law.Time) {
 	planned := l.isPlanned(w)
 	if l.strict {
@@ -460,7 +489,9 @@ func (l *locked) start(w *waiter, slot, now law.Time) {
 	l.chain.push(w)
 }
 
-// arm sets the timer to at, or a piece of the way there; law.Never stops it.
+// arm sets the timer to at, or a piece of the way there; law.Never stops it. There is one
+// timer for the whole line. A timer stands still while the machine sleeps, so that a long
+// way is gone in pieces; see awake.Piece.
 func (l *locked) arm(at, now law.Time) {
 	switch {
 	case at == l.timerAt:
@@ -475,6 +506,9 @@ func (l *locked) arm(at, now law.Time) {
 	l.timerAt = at
 }
 
+// fire is what the timer calls. A call that was under way when arm stopped the timer finds
+// timerAt at law.Never or at a later time. It dispatches all the same, which then starts
+// nothing too early.
 func (line *Line) fire() {
 	l, now := line.lock()
 	defer l.unlock()

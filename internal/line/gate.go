@@ -74,7 +74,10 @@ func (g *Gate) holds(now law.Time) bool {
 // waitsUntil returns when g stops waiting for those in flight.
 func (g *Gate) waitsUntil() law.Time { return law.Later(g.last, g.ProbeTimeout()) }
 
-// pass lets one request pass at now with p, or not.
+// pass lets one request pass at now with p, or not. A request that passes while the gate
+// bounds what is in flight is counted until it is done, in the current generation. A new
+// generation begins when none is left or the probe timeout has passed: what is still
+// out then no longer counts, and must not be subtracted when it is done after all.
 func (l *locked) pass(g *Gate, p *Pass, now law.Time) bool {
 	if g.holds(now) {
 		return false

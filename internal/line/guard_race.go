@@ -17,10 +17,10 @@ func guard() {
 		panic("line: the queue of empty lines was written to")
 	case noExtra.walls != nil, noExtra.stamp != 0, noExtra.lone != nil, noExtra.pause != nil, noExtra.list != nil,
 		noExtra.listed != nil, noExtra.audiences != nil:
-		panic("line: the extra of plain lines was written to")
+		panic("line: the extra of other lines was written to")
 	case d.plan != nil, d.users != 0, d.classes != nil, d.stamp != 0, d.announced != nil, d.audience != nil, d.origin != nil, d.inFlight != 0:
 		panic("line: the demand of idle budgets was written to")
 	case noDetails != details{}:
-		panic("line: the papers of plain waiters were written to")
+		panic("line: the details of other waiters were written to")
 	}
 }

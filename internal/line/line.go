@@ -153,8 +153,10 @@ func (e epoch) time(t law.Time) time.Time { return awake.At(time.Duration(int64(
 // forever is the last instant of a wait without bounds; law.Later is never after it.
 const forever = law.Never - 1
 
-// lock locks the line and reads the clock, which never runs backwards under the lock: a
-// reading from before would admit too much; see design.
+// lock locks the line and reads the clock, which never runs backwards under the lock. It is
+// read here and not by callers: readings from before the lock would come in another order
+// than the locks, and when 30,000 callers arrive at once a law would admit several times
+// its rate.
 func (line *Line) lock() (*locked, law.Time) {
 	line.mu.Lock()
 	l := (*locked)(line)
@@ -188,8 +190,9 @@ func (l *locked) readWall() law.Time {
 	return l.last
 }
 
-// unlock ends what lock has begun. An empty queue is dropped. Where the only budget can
-// do without the lock until the next lock, it does.
+// unlock ends what lock has begun. A queue that nothing needs any more is dropped: nothing
+// waits, nothing is in the chain, and no timer is set that would come back to it. Where
+// the only budget can do without the lock until the next lock, it does; see Quick.
 func (l *locked) unlock() {
 	guard()
 	if l.queue != &idleQueue && l.waiting == 0 && l.chain.first == nil && l.timerAt == law.Never {
@@ -309,7 +312,8 @@ func (line *Line) Cancel(g *Grant, needs []Need) {
 	l.giveBack(needs, int64(g.At), g.Slot, &g.Pass, now)
 }
 
-// giveBack gives back all that a start took at an instant.
+// giveBack gives back all that a start took at an instant: its place at the gate, its
+// units, and its slot. What becomes free may let others start.
 func (l *locked) giveBack(needs []Need, taken law.Time, slot bool, pass *Pass, now law.Time) {
 	pass.giveBack()
 	for i := range needs {

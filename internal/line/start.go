@@ -37,7 +37,8 @@ func (line *Line) Start(budgets []*Budget, g *Gate, inFlight bool) (at time.Dura
 	return time.Duration(now), p, ok
 }
 
-// startAnnounced is Start where there may be announcements besides.
+// startAnnounced is Start where there may be announcements besides. It is apart since the
+// room for needs on its stack takes as long to clear as all the rest of Start.
 func (l *locked) startAnnounced(budgets []*Budget, g *Gate, now law.Time) (p Pass, ok bool) {
 	var buf startNeeds
 	needs := l.withAnnounced(oneOfEach(buf[:0], budgets), 0)
@@ -74,7 +75,7 @@ func holdPause(needs []Need) bool {
 	return false
 }
 
-// haveRoom reports whether all needs have room at now, without those who wait.
+// haveRoom reports whether all needs have room at now, whatever waits.
 func haveRoom(needs []Need, now law.Time) bool {
 	for i := range needs {
 		if at, _ := needs[i].B.state.Earliest(now, now, needs[i].Cost); at > now {
@@ -132,7 +133,10 @@ func (line *Line) Done(g *Grant, needs []Need) {
 	l.addInFlight(needs, g.identity, -1)
 }
 
-// addInFlight counts a request as in flight; with n of -1 it no longer is.
+// addInFlight counts a request as in flight; with n of -1 it no longer is. The count is
+// kept with the budgets, with the line and with the identity, since an announced limit of
+// each subtracts what the server may not have counted yet; see law.Cap. An identity without
+// an audience is counted in a map, from which OpenAudience takes it over.
 func (l *locked) addInFlight(needs []Need, identity uint64, n int64) {
 	for i := range needs {
 		needs[i].B.addInFlight(n * needs[i].Cost)

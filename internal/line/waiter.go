@@ -130,7 +130,7 @@ func (line *Line) leave(w *waiter) {
 	}
 }
 
-// expire refuses w when its wait budget ends, unless it has started by then: all
+// expire is what w's own timer calls. It refuses w when its wait budget ends, unless it has started by then: all
 // that are due have, those whose budget ends now among them.
 func (line *Line) expire(w *waiter) {
 	l, now := line.lock()
