@@ -8,11 +8,16 @@ import (
 )
 
 // forecast lets asks start on copies of the rows, each at its earliest instant,
-// those of one line in order. What depends on an answer is as if that came at
-// once.
+// those of one line in order. Responses to come are assumed to come at once, and what
+// depends on them is a lower bound.
+//
+// It is a queue of events: the candidate with the earliest instant is looked at. Where
+// something holds it up it goes back with a later instant, since a candidate of another
+// line may be due before that; else it starts, and the next of its line becomes a
+// candidate.
 func (t *tx) forecast(asks []Op) []Wait {
 	s := &tx{now: t.now, rows: t.rows, seen: map[name]*row{}}
-	loose := map[*row]bool{} // something depends on an answer
+	loose := map[*row]bool{} // rows that depend on a response
 	for key, r := range t.seen {
 		s.seen[key] = r.clone()
 	}
@@ -103,7 +108,7 @@ type candidate struct {
 	i  int
 	by law.State // what has decided so far; nil: nothing
 
-	kept bool // it depends on what is set aside
+	kept bool // it depends on a reservation
 }
 
 // A queue is candidates by time, and then by order of arrival.

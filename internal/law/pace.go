@@ -2,21 +2,25 @@ package law
 
 import "time"
 
-// gentle is for how long a pause's end lets requests through one by one.
+// gentle is for how long after a pause's end requests start one by one.
 const gentle = int64(10 * time.Second)
 
-// growth is for how many seconds after that a rate doubles which no limit bounds
-// from then on. It has grown by a million at its end, so that nothing is released at
-// once.
+// growth is for how many seconds after that a rate without a limit doubles. At the end
+// it has grown by a factor of a million, so that no burst follows.
 const growth = 20
 
 // Pace is a pause and the gentle restart after it: nothing before end; for 10 s
 // from then on, the k-th start comes no earlier than end + k intervals. It
 // counts starts, not units.
 //
-// Where it holds requests without a limit, the rate is found: what succeeded before the
-// pause. Then it doubles with each second after the 10 s, and what was not
-// used is not saved: each start comes an interval after the last.
+// Where it holds requests without a limit, the rate is found: it is what succeeded before
+// the pause. It doubles with each second after the 10 s, and unused starts are not
+// saved: each start comes an interval after the last.
+//
+// Under a limit of 2 per second, a pause until 60 lets one request start at 60, 60.5, 61
+// and so on until 70; from then on the limit alone decides. Without a limit, where 5
+// succeeded in the second before, requests start each 200 ms until 70, each 100 ms in the
+// second after that, each 50 ms in the next, and freely from 90 on.
 type Pace struct {
 	common
 	rate
@@ -83,7 +87,7 @@ func (p *Pace) left(started Time) int64 {
 	return p.n
 }
 
-// Served has one more request count that has succeeded, as long as nothing starts,
+// Served counts one more request that has succeeded, as long as the pause lasts,
 // and reports whether the rate has grown by it.
 func (p *Pace) Served(now, started Time) bool {
 	if !p.found || now >= p.end || started > p.before || started <= p.before-second {
