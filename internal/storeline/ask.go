@@ -106,7 +106,7 @@ func (l *Line) abandon(b *batch) {
 }
 
 // collectLocked returns what is due: all queued operations, and takes or a forecast. A
-// forecast is for the line as it stands, which takes in the same round trip would change.
+// forecast is for the line as it is, which takes in the same round trip would change.
 // Where both are due they take turns: a stream of changes, each of which makes a forecast
 // due, must not keep requests from starting.
 func (l *Line) collectLocked() *batch {

@@ -12,7 +12,7 @@ import (
 )
 
 // A store is up until a round trip fails or takes longer than Timeout. From then on it is down:
-// nothing waits for it, and requests do as Policy.Store.Down says. A request that comes when a
+// nothing waits for it, and Policy.Store.Down decides what requests do. A request that comes when a
 // probe is due starts it, and goes on without the store all the same. A probe that succeeds
 // brings the store up; until then the time between probes doubles.
 //
