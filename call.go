@@ -31,19 +31,27 @@ type carried struct {
 
 type carriedKey struct{}
 
-func carriedFrom(ctx context.Context) carried {
-	if c, ok := ctx.Value(carriedKey{}).(*carried); ok {
-		return *c
-	}
-	return carried{}
+// carriedFrom returns what ctx carries, or nil. The caller only reads it.
+func carriedFrom(ctx context.Context) *carried {
+	c, _ := ctx.Value(carriedKey{}).(*carried)
+	return c
 }
 
 // WithCall returns a context that carries c to the requests made with it. It
 // replaces the whole Call that ctx already carries: to change one field, start
 // from CallFrom(ctx).
 func WithCall(ctx context.Context, c Call) context.Context {
-	return context.WithValue(ctx, carriedKey{}, &carried{c, carriedFrom(ctx).trace})
+	next := &carried{Call: c}
+	if before := carriedFrom(ctx); before != nil {
+		next.trace = before.trace
+	}
+	return context.WithValue(ctx, carriedKey{}, next)
 }
 
 // CallFrom returns the Call that ctx carries, or the zero Call.
-func CallFrom(ctx context.Context) Call { return carriedFrom(ctx).Call }
+func CallFrom(ctx context.Context) Call {
+	if c := carriedFrom(ctx); c != nil {
+		return c.Call
+	}
+	return Call{}
+}

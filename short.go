@@ -119,7 +119,6 @@ func (t *Transport) reportShortStart(r *route, req *http.Request, at time.Durati
 func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass, reading *attempt.Reading) (resp *http.Response, err error) {
 	inFlight, reported, over := r.listens, false, false
 	var kept *keptEvents
-	var late *roster.Gate
 	defer func() {
 		if over {
 			return
@@ -152,15 +151,15 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	}
 	inFlight = false
 	if r.gate != nil {
-		late = t.desk.Record(r.policy.plan, r.name, r.host, r.gate, &p, r.policy.result(req, resp, err, &s, body))
+		late := t.desk.Record(r.policy.plan, r.name, r.host, r.gate, &p, r.policy.result(req, resp, err, &s, body))
+		t.reportChanges(late)
 	}
 	reported = true
 	if kept != nil {
 		t.reportResponse(req.Context(), kept, r.gate)
-	} else {
+	} else if r.gate != nil {
 		t.reportChanges(r.gate)
 	}
-	t.reportChanges(late)
 	over = true
 	return resp, err
 }

@@ -94,8 +94,20 @@ func (rs *Routes[R]) slot(policies uint64, host string) *atomic.Pointer[routed[R
 // copies.
 func (rs *Routes[R]) Put(policies uint64, scheme, host string, route R) {
 	if slot := rs.slot(policies, host); slot != nil {
-		slot.Store(&routed[R]{policies: policies, scheme: strings.Clone(scheme), host: strings.Clone(host), route: route})
+		slot.Store(&routed[R]{policies: policies, scheme: schemeText(scheme), host: strings.Clone(host), route: route})
 	}
+}
+
+// schemeText returns a copy of a scheme: of those that nearly all URLs have one that compares
+// by its address.
+func schemeText(scheme string) string {
+	switch scheme {
+	case "http":
+		return "http"
+	case "https":
+		return "https"
+	}
+	return strings.Clone(scheme)
 }
 
 func (rs *Routes[R]) grow(slots []atomic.Pointer[routed[R]]) []atomic.Pointer[routed[R]] {
