@@ -82,6 +82,7 @@ func (l *Line) applyLocked(b *batch, results []store.Result, now time.Time) {
 
 // A block is what a refusal implies for a budget: cost units, or more, have no room in it
 // before an instant, whichever request needs them.
+// Of several refusals for one budget the cheapest counts, since it spares the most.
 type block struct {
 	cost  int64
 	until time.Time

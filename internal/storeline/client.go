@@ -39,8 +39,13 @@ type lineKey struct {
 	group string
 }
 
-// Line returns the line of an owner and a group, which it uses until Unuse is called. The
-// policy returns the plan in force; nil where the policy is gone. It is called under locks.
+// Line returns the line of an owner and a group, which it uses until Unuse is called. The policy
+// returns the plan in force; nil where the policy is gone. It is called with locks held, and
+// must do no more than read.
+//
+// Where there are Max lines, those that are not in use make way: what they remember is only for
+// pages, and the budgets themselves are in the store. All lines that are in use are kept, so
+// that there may be more than Max.
 func (c *Client) Line(owner any, group string, policy func() *Plan) *Line {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,7 +22,9 @@ func (w *waiter) journalLocked() *line.Journal {
 	return w.ask.Journal
 }
 
-// journalLocked begins the journal of w, which has just joined.
+// journalLocked begins the journal of w, which has just joined. What may still come is Never. The
+// first of a class waits for the store from now on. Another one waits for those before it
+// first, and never for a first response of its own: what the store reported to them holds.
 func (l *Line) journalLocked(w *waiter) {
 	if j := w.journalLocked(); j != nil {
 		*j = line.Journal{FirstResponse: line.Never, Head: line.Never, Late: line.Never, Ahead: w.class.queue.Len() - 1, Place: l.order.Len() - 1}
@@ -41,7 +43,8 @@ func (w *waiter) journalHeadLocked() {
 	}
 }
 
-// journalResultLocked notes the result of a take of w, before it ends the wait.
+// journalResultLocked notes the result of a take of w, before it ends the wait. A refusal means
+// that the store holds w up again, and no longer a slot or the gate alone.
 func (w *waiter) journalResultLocked(res *store.Result, now time.Time) {
 	j := w.journalLocked()
 	if j == nil {
@@ -59,7 +62,8 @@ func (w *waiter) journalResultLocked(res *store.Result, now time.Time) {
 	}
 }
 
-// journalLateLocked notes that from now on only a slot, or the gate, holds w up.
+// journalLateLocked notes that from now on only a slot, or the gate, holds w up: it is due, and
+// would ask if it had one. So it does not wait for a first response of the store either.
 func (w *waiter) journalLateLocked(now time.Time, gate bool) {
 	if j := w.journalLocked(); j != nil && j.Late == line.Never {
 		at := now.Sub(w.arrived)

@@ -48,7 +48,10 @@ func (c *Client) noticeLocked(n Notice) {
 	c.hasNotices.Store(true)
 }
 
-// noteRows gives notice of rows that could not be read, and of a clock that was set back.
+// noteRows gives notice of rows that could not be read, and of a clock that was set back. A row
+// that is damaged begins anew, and each time is reported. One of a newer version stays as it
+// is, and would be reported for each request that needs it: see noteRowLocked.
+//
 // Every error of a row becomes a *store.RowError that may be kept and shown. That calls
 // methods of the store's errors, with no lock held.
 func (c *Client) noteRows(ops []store.Op, results []store.Result) {

@@ -15,16 +15,18 @@ type Plan struct {
 	Batch             int                      // starts per round trip; 0 and 1: one
 }
 
-// limit returns the limit of a budget, or false where its rule is gone. A budget is named
-// by its rule and, after a slash, by the digest of its key.
+// limit returns the limit of a budget, or false where its rule is gone: it holds no request up
+// any more, also none that was in line before. A budget is named by its rule and, after a
+// slash, by the digest of its key, which is no part of the plan: "rule%20search/2vcX".
 func (p *Plan) limit(budget string) (l limiter.Limit, ok bool) {
 	rule, _, _ := strings.Cut(budget, "/")
 	l, ok = p.Limits[rule]
 	return l, ok
 }
 
-// never returns the refusal of a request that no limit will ever admit; nil for others.
-// It takes no round trip.
+// never returns the refusal of a request whose cost a limit can never admit; nil for others. So
+// it is refused without a round trip, and while the store is down too. A Bucket admits its
+// burst at most, a Spaced any cost unless it is blocked, and the others N in a period.
 func (p *Plan) never(a *Ask) *line.Refusal {
 	for i, n := range a.Needs {
 		limit, ok := p.limit(n.Budget)
