@@ -168,15 +168,15 @@ func (l *locked) openAudiences() *audiences {
 // audienceOf returns the audience of s, which must be in use.
 func (l *locked) audienceOf(s Scope) (*audience, error) {
 	h := l.openAudiences()
-	switch e := h.ids[s.Identity]; {
+	switch {
 	case l.retired || s.Rule != nil && s.Rule.retired:
 		return nil, ErrRetired
 	case s.Identity == 0:
 		return &h.all, nil
-	case e != nil:
-		return e, nil
+	case h.ids[s.Identity] == nil:
+		return nil, ErrNoAudience
 	}
-	return nil, ErrNoAudience
+	return h.ids[s.Identity], nil
 }
 
 // withAnnounced appends to the needs of a request the announcements that bind it: of
@@ -193,8 +193,10 @@ func (l *locked) withAnnounced(needs []Need, identity uint64) []Need {
 			needs = append(needs, Need{B: n.B.announced[j].Budget, Cost: n.Cost})
 		}
 	}
-	if e := h.ids[identity]; e != nil {
-		needs = l.withAudience(needs, own, e)
+	if identity != 0 {
+		if e := h.ids[identity]; e != nil {
+			needs = l.withAudience(needs, own, e)
+		}
 	}
 	return l.withAudience(needs, own, &h.all)
 }

@@ -54,7 +54,7 @@ func (l *locked) startAnnounced(budgets []*Budget, g *Gate, now law.Time) (p Pas
 
 // startNeeds is the room on the stack for the needs of Start. Announced limits beyond
 // it cost an allocation.
-type startNeeds [6]Need
+type startNeeds [5]Need
 
 // oneOfEach appends the needs of a request that takes one unit of each of budgets.
 func oneOfEach(needs []Need, budgets []*Budget) []Need {
