@@ -97,15 +97,12 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 			return nil
 		}
 	}
-	var g line.Grant
-	ask := l.ask(n)
-	_, refusal, err := l.line.Join(ctx, &ask, nil, nil, &g)
+	turn, refusal, err := l.line.Join(ctx, l.limits.Load(), n)
 	for err == line.ErrRetired { // SetLimits came between
-		ask = l.ask(n)
-		_, refusal, err = l.line.Join(ctx, &ask, nil, nil, &g)
+		turn, refusal, err = l.line.Join(ctx, l.limits.Load(), n)
 	}
-	if g.Waits() {
-		_, refusal, err = l.line.Await(ctx, &g)
+	if refusal == nil && err == nil {
+		refusal, err = l.line.Await(ctx, turn)
 	}
 	switch {
 	case err != nil:
@@ -113,7 +110,7 @@ func (l *Limiter) Wait(ctx context.Context, n int64) error {
 	case refusal != nil:
 		return l.refusal(refusal)
 	}
-	l.line.Sent(&g)
+	l.line.Next(turn)
 	return nil
 }
 

@@ -16,16 +16,47 @@ import (
 // may be kept would bring the needs to the heap with it.
 func (line *Line) Enter(ctx context.Context, a *Ask, gate *Gate, j *Journal) (Grant, []Need, *Refusal, error) {
 	var g Grant
-	needs, refusal, err := line.Join(ctx, a, gate, j, &g)
-	if g.w != nil {
-		needs, refusal, err = line.Await(ctx, &g)
+	needs, refusal, err := line.enter(ctx, a, gate, j, &g)
+	if w := g.turn.w; w != nil {
+		refusal, err = line.Await(ctx, g.turn)
+		if refusal != nil || err != nil {
+			return Grant{Waited: time.Duration(w.at - w.arrived)}, nil, refusal, err
+		}
+		g.At, g.Waited, g.Slot, g.Pass = time.Duration(w.at), time.Duration(w.at-w.arrived), w.slot, w.pass
+		needs = w.needs
 	}
 	return g, needs, refusal, err
 }
 
-// Join is Enter as far as it does not wait. Where g says that the request waits, Await
-// must follow with the same context.
-func (line *Line) Join(ctx context.Context, a *Ask, gate *Gate, j *Journal, g *Grant) ([]Need, *Refusal, error) {
+// Join is Enter, as far as it does not wait, for a request that needs one unit of the
+// pause and cost of each of list, which SetLimits returned, waits as long as it takes, and
+// has no gate. Unless it refuses or fails, Await must follow with the same context, and
+// then Next. It is a function of its own since it takes half of the stack.
+func (line *Line) Join(ctx context.Context, list *[]*Budget, cost int64) (Turn, *Refusal, error) {
+	if err := ctx.Err(); err != nil {
+		return Turn{}, nil, err
+	}
+	a := Ask{List: list, Cost: cost, MaxWait: -1}
+	l, now := line.lock()
+	k, ok := l.resolve(&a, nil)
+	if !ok {
+		l.unlock()
+		return Turn{}, nil, ErrRetired
+	}
+	if l.waiting == 0 && l.chain.first == nil && l.tryStart(&a, k, nil, nil, now) {
+		l.unlock()
+		return Turn{}, nil, nil
+	}
+	w, refusal := l.join(ctx, &a, k, nil, now)
+	l.unlock()
+	return Turn{w}, refusal, nil
+}
+
+// A Turn is a place in line. The zero Turn is that of a start without one.
+type Turn struct{ w *waiter }
+
+// enter is Enter as far as it does not wait.
+func (line *Line) enter(ctx context.Context, a *Ask, gate *Gate, j *Journal, g *Grant) ([]Need, *Refusal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -35,13 +66,14 @@ func (line *Line) Join(ctx context.Context, a *Ask, gate *Gate, j *Journal, g *G
 		l.unlock()
 		return nil, nil, ErrRetired
 	}
-	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, k, gate, g, now) {
+	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, k, gate, &g.Pass, now) {
+		g.At, g.Slot, g.InFlight, g.identity = time.Duration(now), l.takeSlot(k), a.InFlight, a.Identity
 		l.unlock()
 		return k.needs, nil, nil
 	}
 	w, refusal := l.join(ctx, a, k, gate, now)
 	if w != nil {
-		g.w, g.InFlight, g.identity = w, a.InFlight, a.Identity
+		g.turn, g.InFlight, g.identity = Turn{w}, a.InFlight, a.Identity
 		if j != nil {
 			l.note(w, j)
 		}
@@ -49,9 +81,6 @@ func (line *Line) Join(ctx context.Context, a *Ask, gate *Gate, j *Journal, g *G
 	l.unlock()
 	return nil, refusal, nil
 }
-
-// Waits reports whether Await must follow Join.
-func (g *Grant) Waits() bool { return g.w != nil }
 
 // Try is Enter for a request that does not wait, takes no slot, and is sent at once. It
 // reports whether the needs were taken.
@@ -71,8 +100,7 @@ func (line *Line) Try(a *Ask) (took bool, err error) {
 			return false, nil
 		}
 	}
-	var g Grant
-	return l.tryStart(a, k, nil, &g, now), nil
+	return l.tryStart(a, k, nil, nil, now), nil
 }
 
 // A kind is what makes requests wait in one class: their budgets, whether they need a
@@ -126,18 +154,24 @@ func (l *locked) needsOf(cost int64) []Need {
 // tryStart is the common way, and the only one that most requests go: nothing waits, and
 // all has room. It starts the request if all its needs have room at now, a slot is free and its
 // gate lets it pass: it takes all of them, or nothing.
-func (l *locked) tryStart(a *Ask, k kind, gate *Gate, g *Grant, now law.Time) bool {
-	if l.full() && !k.noSlot || !haveRoom(k.needs, now) || gate != nil && !l.pass(gate, &g.Pass, now) {
+func (l *locked) tryStart(a *Ask, k kind, gate *Gate, pass *Pass, now law.Time) bool {
+	if l.full() && !k.noSlot || !haveRoom(k.needs, now) || gate != nil && !l.pass(gate, pass, now) {
 		return false
 	}
 	takeAll(k.needs, now)
 	if a.InFlight {
 		l.addInFlight(k.needs, a.Identity, 1)
 	}
-	g.At, g.InFlight, g.identity = time.Duration(now), a.InFlight, a.Identity
-	if g.Slot = l.slots > 0 && !k.noSlot; g.Slot {
-		l.slotsTaken++
+	return true
+}
+
+// takeSlot takes the slot that a request which has started needs, and reports whether it
+// needs one.
+func (l *locked) takeSlot(k kind) bool {
+	if l.slots == 0 || k.noSlot {
+		return false
 	}
+	l.slotsTaken++
 	return true
 }
 
@@ -183,15 +217,15 @@ func (l *locked) needNotPlan(k kind) bool {
 //
 //go:noinline
 func (l *locked) joinPlanned(a *Ask, k kind, gate *Gate, now, by law.Time, byDeadline bool) (*waiter, *Refusal) {
-	var g Grant
-	if l.waiting == 0 && l.tryStart(a, k, gate, &g, now) {
+	var pass Pass
+	if l.waiting == 0 && l.tryStart(a, k, gate, &pass, now) {
 		l.open()
 		w := newWaiter()
 		l.fill(w, a, k, gate, now)
 		if gate != nil {
-			w.pass = g.Pass
+			w.pass = pass
 		}
-		w.at, w.slot, w.state = now, g.Slot, started
+		w.at, w.slot, w.state = now, l.takeSlot(k), started
 		l.chain.push(w)
 		l.chain.kick()
 		return w, nil

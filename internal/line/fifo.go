@@ -199,6 +199,14 @@ func (l *locked) classFor(w *waiter) *class {
 		l.single, l.unplanned = class{kind: k}, nil
 		return &l.single
 	}
+	return l.newClass(k)
+}
+
+// newClass is apart, as classFor is on the way of every request that waits and this takes
+// much of the stack.
+//
+//go:noinline
+func (l *locked) newClass(k kind) *class {
 	if !l.many {
 		l.split()
 	}

@@ -276,7 +276,7 @@ type Grant struct {
 	Pass     Pass          // of its gate
 	InFlight bool          // it counts as in flight until Done
 	identity uint64
-	w        *waiter // nil: it did not wait
+	turn     Turn
 }
 
 // Release gives back an in-flight slot.
@@ -290,21 +290,26 @@ func (line *Line) Release() {
 // Sent tells the line that the request is about to be sent: the next that started at
 // the same instant follows.
 func (line *Line) Sent(g *Grant) {
-	if g.w == nil {
+	line.Next(g.turn)
+	g.turn = Turn{}
+}
+
+// Next is Sent for a Turn.
+func (line *Line) Next(t Turn) {
+	if t.w == nil {
 		return
 	}
 	l, _ := line.lock()
 	defer l.unlock()
-	l.chain.remove(g.w)
-	g.w = nil
+	l.chain.remove(t.w)
 }
 
 // Cancel gives back a start whose request was not sent.
 func (line *Line) Cancel(g *Grant, needs []Need) {
 	l, now := line.lock()
 	defer l.unlock()
-	if g.w != nil {
-		l.chain.remove(g.w)
+	if g.turn.w != nil {
+		l.chain.remove(g.turn.w)
 	}
 	if g.InFlight {
 		l.addInFlight(needs, g.identity, -1)

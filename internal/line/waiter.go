@@ -95,21 +95,18 @@ func (w *waiter) identify(gate *Gate, identity, key uint64) {
 // Await is the rest of Enter, after Join: it waits for the start, the refusal or the
 // end of the context. Goroutines that wait are many, and a stack that has grown stays
 // large. So the way to here is short, and what Join needed is off the stack by now.
-func (line *Line) Await(ctx context.Context, g *Grant) ([]Need, *Refusal, error) {
-	w := g.w
+func (line *Line) Await(ctx context.Context, t Turn) (*Refusal, error) {
+	w := t.w
+	if w == nil {
+		return nil, nil
+	}
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
 		line.leave(w)
-		*g = Grant{Waited: time.Duration(w.at - w.arrived)}
-		return nil, nil, ctx.Err()
+		return nil, ctx.Err()
 	}
-	if w.refusal != nil {
-		*g = Grant{Waited: time.Duration(w.at - w.arrived)}
-		return nil, w.refusal, nil
-	}
-	g.At, g.Waited, g.Slot, g.Pass = time.Duration(w.at), time.Duration(w.at-w.arrived), w.slot, w.pass
-	return w.needs, nil, nil
+	return w.refusal, nil
 }
 
 // leave takes w out of the line, or gives back what it has got.
