@@ -18,7 +18,7 @@ import (
 
 // A limit of none with none left says nothing: requests go as if it were not there.
 // The refusal "slow down" is that of ioggstream/draft-polli-ratelimit-headers 73.
-func TestNoneOfNoneSaysNothing(t *testing.T) {
+func TestNoneOfNoneIsIgnored(t *testing.T) {
 	type answer = func(*http.Request) (*http.Response, error)
 	zeros := says(200, "", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 0")
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func hostile(r *rand.Rand) (lines []string) {
 
 // Whatever a server announces, each request is back by its deadline, and out of the
 // line by its MaxWait.
-func TestHostileNumbersHoldNobodyPastItsBound(t *testing.T) {
+func TestHostileNumbersHoldNoRequestPastItsBound(t *testing.T) {
 	runs := uint64(60)
 	if testing.Short() {
 		runs = 10
@@ -192,7 +192,7 @@ func TestMaxWaitUnderALimitThatMoves(t *testing.T) {
 // What a server has said once ends with the window after its reset, however many
 // wait for it, and over a store alike. Interhyp/git-hubby 89 never resumed: what was
 // known held up the very requests that would have brought news.
-func TestWhatIsSaidOnceEnds(t *testing.T) {
+func TestAnAnnouncedLimitEnds(t *testing.T) {
 	day := 24 * time.Hour
 	for _, c := range []struct {
 		name   string
@@ -249,7 +249,7 @@ func TestWhatIsSaidOnceEnds(t *testing.T) {
 // A number that a server says to one identity never binds another, whatever rule
 // has its name or its period. Tenants of digitalocean/api-v2 118 and
 // tomasbasham/ratelimit 59 have limits by token under one account.
-func TestWhatIsSaidToOneIdentityBindsNoOther(t *testing.T) {
+func TestWhatIsAnnouncedToOneIdentityBindsNoOther(t *testing.T) {
 	byUser := func(req *http.Request) (string, error) { return req.Header.Get("User"), nil }
 	tenant := headway.Rule{Name: "tenant", Limit: limiter.PerSecond(100), Key: headway.ByHeader("Tenant")}
 	minute := headway.Rule{Name: "tenant-minute", Limit: limiter.PerMinute(100), Key: headway.ByHeader("Tenant")}

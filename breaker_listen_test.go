@@ -64,7 +64,7 @@ func TestS60_ThePauseComesBeforeTheRoom(t *testing.T) {
 }
 
 // Those whom a pause sets apart from the others still stand before their gate.
-func TestSlowStartHoldsWhomAPauseSetsApart(t *testing.T) {
+func TestSlowStartHoldsThePausedOnesToo(t *testing.T) {
 	policies := broken(breaker.Config{})
 	policies[0].Rules = tenants()[0].Rules
 	play(t, policies, func(s *scene) {
@@ -143,7 +143,7 @@ func TestS71_A503ThrottlesOrFails(t *testing.T) {
 
 // Where only the body tells that a refusal throttles, the breaker knows, and the
 // caller reads all of the body.
-func TestS71_WhatTheBodyTells(t *testing.T) {
+func TestS71_WhatTheBodyAnnounces(t *testing.T) {
 	long := strings.Repeat(" ", 6<<10)
 	for _, tc := range []struct {
 		name   string
@@ -216,7 +216,7 @@ func (u untilEnd) Read(p []byte) (int, error) {
 }
 
 // An answer is read once, for all who want to know.
-func TestAnAnswerIsReadOnce(t *testing.T) {
+func TestAResponseIsReadOnce(t *testing.T) {
 	for _, observer := range []headway.Observer{nil, headway.ObserverFunc(func(context.Context, headway.Event) {})} {
 		var asked atomic.Int32
 		policies := broken(breaker.Config{})

@@ -324,7 +324,7 @@ func TestS73_AProbeGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 	}
 }
 
-func TestS74_AHangingServerGetsProbesPerLease(t *testing.T) {
+func TestS74_AHangingServerGetsProbesPerProbeTimeout(t *testing.T) {
 	play(t, broken(breaker.Config{Probes: 3}), func(s *scene) {
 		s.base.answer = script
 		s.breaker().Trip(errReset, 0)
@@ -383,7 +383,7 @@ func TestS76_FiveInARowHoweverSlow(t *testing.T) {
 
 // S77: an Observer that asks for the state is told of every change in order, with
 // the line empty already; one that panics wedges nothing.
-func TestS77_StatesAreToldInOrder(t *testing.T) {
+func TestS77_StatesAreReportedInOrder(t *testing.T) {
 	var tr *headway.Transport
 	var log []string
 	cfg := headway.Config{

@@ -153,7 +153,7 @@ func shared(p []headway.Policy) []headway.Policy {
 }
 
 // A lowered limit refuses those in line whom it makes too late, at once.
-func TestSetPoliciesRefusesWhoIsTooLate(t *testing.T) {
+func TestSetPoliciesRefusesRequestsThatAreTooLate(t *testing.T) {
 	p := limits(limiter.Every(time.Second))
 	p[0].MaxWait = 5 * time.Second
 	lower := limits(limiter.Every(2 * time.Second)) // D at 6 s

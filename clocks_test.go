@@ -192,7 +192,7 @@ func TestSleepCountsAsWaiting(t *testing.T) {
 }
 
 // Starts that were set aside before the machine slept are the store's again.
-func TestSleepEndsWhatIsSetAside(t *testing.T) {
+func TestSleepEndsReservations(t *testing.T) {
 	var slept atomic.Int64
 	disk := &store.Memory{Now: func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }}
 	p := limits(limiter.Limit{N: 4, Per: time.Hour})

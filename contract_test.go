@@ -382,7 +382,7 @@ func TestPassesUntouched(t *testing.T) {
 	})
 }
 
-func TestAnswerResponseThroughClient(t *testing.T) {
+func TestRefusalResponseThroughClient(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { io.WriteString(w, "hello") }))
 	defer srv.Close()
 	p := limits(limiter.Every(1500 * time.Minute))

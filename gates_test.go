@@ -120,7 +120,7 @@ func TestBreakerChangedUnderAProbeToBe(t *testing.T) {
 	})
 }
 
-func TestBreakerHandleSaysWhatDoesNotExist(t *testing.T) {
+func TestBreakerHandleNamesWhatDoesNotExist(t *testing.T) {
 	tr := newTransport(t, nil, headway.Config{Policies: []headway.Policy{
 		{Hosts: []string{"none.test"}}, {Hosts: []string{"has.test"}, Breaker: &breaker.Config{}},
 	}})
@@ -198,7 +198,7 @@ func TestBreakerOfAForgottenHostIsClean(t *testing.T) {
 
 // A failure of a request whose host was forgotten meanwhile is not lost. (Who
 // listens forgets no host with requests in flight, but maybe its gate.)
-func TestBreakerHearsOfALateFailure(t *testing.T) {
+func TestBreakerReceivesALateFailure(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		policies := broken(breaker.Config{Failures: 1})
 		policies[0].Shared = shared
@@ -247,7 +247,7 @@ func TestBreakerInATableOfOne(t *testing.T) {
 }
 
 // RefuseWithResponse makes a 503 of an open breaker, in the form of its 429.
-func TestAnswerOfAnOpenBreaker(t *testing.T) {
+func TestRefusalResponseOfAnOpenBreaker(t *testing.T) {
 	policies := broken(breaker.Config{OpenFor: 1500 * time.Millisecond})
 	policies[0].Refusal = headway.RefuseWithResponse
 	play(t, policies, func(s *scene) {

@@ -349,7 +349,7 @@ func TestS67_C7_GitHub(t *testing.T) {
 }
 
 // With keyed rules it is the caller's identity that is paused, over all paths.
-func TestS68_WhosePause(t *testing.T) {
+func TestS68_AudienceOfAPause(t *testing.T) {
 	refused := func(url string) func(*http.Request) (*http.Response, error) {
 		return func(req *http.Request) (*http.Response, error) {
 			if req.Header.Get("Name") == "A" {
@@ -756,7 +756,7 @@ func TestLearnedLimitsAreBounded(t *testing.T) {
 }
 
 // The other half of C85: each hop hears for its own host.
-func TestC85_EachHopHearsForItsHost(t *testing.T) {
+func TestC85_EachHopObeysItsOwnHost(t *testing.T) {
 	play(t, limits(limiter.PerSecond(100)), func(s *scene) {
 		s.base.answer = func(req *http.Request) (*http.Response, error) {
 			if req.URL.Host == "a.test" {
@@ -778,7 +778,7 @@ func TestC85_EachHopHearsForItsHost(t *testing.T) {
 }
 
 // Where the server does not say when units come back, one request a second asks.
-func TestNobodySaysWhen(t *testing.T) {
+func TestNothingLeftWithoutAReset(t *testing.T) {
 	play(t, limits(limiter.PerSecond(1000)), func(s *scene) {
 		left := 3
 		refilled := time.Now()
@@ -923,7 +923,7 @@ func (slowReader) Read(_ int, h http.Header, _ time.Time) (retryafter.Signal, bo
 // An answer that has come, but that nobody has heard yet, may say less than what
 // another is told meanwhile: its request counts as in flight. A dialect takes long
 // to read it.
-func TestUnheardAnswersAreInFlight(t *testing.T) {
+func TestUnreadResponsesAreInFlight(t *testing.T) {
 	for _, slots := range []int{0, 9} { // the short way, and the long one
 		policy := limits(limiter.PerMinute(1000))
 		policy[0].MaxInFlight = slots

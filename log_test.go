@@ -70,7 +70,7 @@ level=DEBUG msg="headway: start" policy=* host=api.test rule=1/1s cost=1 remaini
 }
 
 // Every kind of event is logged with what it says, and nothing else.
-func TestLogObserverSaysWhatEventsSay(t *testing.T) {
+func TestLogObserverLogsTheFieldsOfEvents(t *testing.T) {
 	event := func(kind headway.EventKind) headway.Event {
 		return headway.Event{Kind: kind, Policy: "p", Host: "h", Reset: -1}
 	}

@@ -33,7 +33,7 @@ func at(host, tenant string) ask {
 // A server tells each tenant what is left of its own 5 requests an hour. With more
 // tenants than half of the default MaxHosts, a tenant that has used up its five
 // holds up no other.
-func TestWhatOneTenantHearsHoldsNoOther(t *testing.T) {
+func TestWhatOneTenantReceivesHoldsNoOther(t *testing.T) {
 	const tenantsInAll = 50_100
 	p := tenants()
 	p[0].Rules[0].Limit = limiter.PerSecond(1000) // the server's own is narrower

@@ -65,7 +65,7 @@ func (s *scene) others() string {
 // Whatever an observer does with an event about A, those due at the same instant
 // start at it, nothing deadlocks and nothing is left: reports of callbacks under a
 // lock or in a turn are sony/gobreaker 37 and thomhurst/Kevlar 24.
-func TestObserversDelayNobody(t *testing.T) {
+func TestObserversDelayNoRequest(t *testing.T) {
 	three := limiter.Limit{N: 3, Per: 10 * time.Second}
 	// Three use the limit up; then A, B, C and D wait for it.
 	queue := func(s *scene) {
@@ -204,7 +204,7 @@ func TestObserversDelayNobody(t *testing.T) {
 
 // A store that goes away while another question is out is reported by the request
 // that comes back next; those that start with it do not wait for that.
-func TestObserverOfAStoreDelaysNobody(t *testing.T) {
+func TestObserverOfAStoreDelaysNoRequest(t *testing.T) {
 	disk := &late{}
 	m := &meddler{kind: headway.EventStoreDown, do: func() { time.Sleep(time.Second) }}
 	cfg := overStore(disk, nil, limits(limiter.Limit{N: 3, Per: 10 * time.Second}))
@@ -229,7 +229,7 @@ func TestObserverOfAStoreDelaysNobody(t *testing.T) {
 
 // So it is with the events that a request brings about before it stands in line, or
 // while the store answers: those after it do not wait for its observer.
-func TestObserversOfWhatComesFirstDelayNobody(t *testing.T) {
+func TestObserversOfWhatComesFirstDelayNoRequest(t *testing.T) {
 	one := func(s *scene, url string) {
 		a := s.ofA(headway.Call{})
 		a.url = url

@@ -66,7 +66,7 @@ func events(log *[]string, policies []headway.Policy) headway.Config {
 
 // A start tells of every rule: the first request finds the way for those that
 // have to be looked at, the next ones the way for those that need not.
-func TestS80_EveryRuleIsTold(t *testing.T) {
+func TestS80_EveryRuleIsReported(t *testing.T) {
 	var log []string
 	playConfig(t, events(&log, limits(limiter.PerMinute(5), limiter.PerHour(3), limiter.PerDay(9))), func(s *scene) {
 		s.sendAll(ask{}, "a", "b")
@@ -84,7 +84,7 @@ func TestS80_EveryRuleIsTold(t *testing.T) {
 }
 
 // Waits are told however they end.
-func TestS80_WaitsOfThoseWhoDoNotStart(t *testing.T) {
+func TestS80_WaitsOfRequestsThatDoNotStart(t *testing.T) {
 	var log []string
 	policy := headway.Policy{Hosts: []string{"*"}, MaxInFlight: 1, MaxWait: 5 * time.Second}
 	playConfig(t, events(&log, []headway.Policy{policy}), func(s *scene) {
@@ -102,7 +102,7 @@ func TestS80_WaitsOfThoseWhoDoNotStart(t *testing.T) {
 	}
 }
 
-func TestNoKeyIsTold(t *testing.T) {
+func TestNoKeyIsReported(t *testing.T) {
 	var log []string
 	policy := headway.Policy{Hosts: []string{"*"}, Rules: []headway.Rule{{Name: "r", Limit: limiter.PerSecond(1), Key: headway.ByHeader("Tenant")}}}
 	tr := newTransport(t, &base{}, events(&log, []headway.Policy{policy}))
@@ -116,7 +116,7 @@ func TestNoKeyIsTold(t *testing.T) {
 
 // A correction is told with what it has changed, and no lock held: the observer
 // may settle again.
-func TestSettleIsTold(t *testing.T) {
+func TestSettleIsReported(t *testing.T) {
 	var log []string
 	cfg := events(&log, []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{{
 		Name: "tokens", Limit: limiter.PerMinute(100), Cost: func(*http.Request) (int64, error) { return 10, nil },

@@ -249,7 +249,7 @@ func sharedAndTenant() []headway.Policy {
 	}}
 }
 
-func TestS18_OthersPassWhoWaitsForItsOwnRule(t *testing.T) {
+func TestS18_OthersPassARequestThatWaitsForItsOwnRule(t *testing.T) {
 	play(t, sharedAndTenant(), func(s *scene) {
 		s.sendAll(key("a"), "A1", "A2")
 		for _, k := range []string{"B", "C", "D", "E"} {

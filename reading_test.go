@@ -198,7 +198,7 @@ func TestNoTimeBeforeTheBody(t *testing.T) {
 
 // Whom such a refusal holds waits no longer than it may, and those of another key are
 // not held.
-func TestWhomABodyHolds(t *testing.T) {
+func TestAudienceOfABody(t *testing.T) {
 	policies := []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{keyed(limiter.PerSecond(1000))}, MaxWaiting: 2}}
 	play(t, policies, func(s *scene) {
 		s.base.answer = inTurn(dribble(says(429, strings.Repeat(" ", 50))))

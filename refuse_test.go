@@ -191,7 +191,7 @@ func TestS13_KeysArePrivate(t *testing.T) {
 }
 
 // Blocked, a cost that never fits, and no limit are three answers.
-func TestS28_ThreeAnswers(t *testing.T) {
+func TestS28_ThreeOutcomes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limits []limiter.Limit
 		want   limiter.Reason // zero: it starts
@@ -234,7 +234,7 @@ func TestS28_ThreeAnswers(t *testing.T) {
 }
 
 // C60 in the line: while somebody waits the three answers are the same.
-func TestC60_ThreeAnswersInLine(t *testing.T) {
+func TestC60_ThreeOutcomesInLine(t *testing.T) {
 	policies := []headway.Policy{{
 		Hosts: []string{"*"},
 		Rules: []headway.Rule{
@@ -420,7 +420,7 @@ func TestS33_OneAgainstAHerd(t *testing.T) {
 	})
 }
 
-func TestS34_BucketTells(t *testing.T) {
+func TestS34_BucketReportsWaits(t *testing.T) {
 	play(t, limits(limiter.Limit{N: 100, Per: time.Second, Law: limiter.Bucket}), func(s *scene) {
 		for i := range 198 {
 			s.send(strconv.Itoa(i), ask{})

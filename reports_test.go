@@ -209,7 +209,7 @@ func TestReportBypassIsNoProbe(t *testing.T) {
 
 // openclaw/openclaw 116557: a refusal that a gateway passes on is not valid HTTP. Here a
 // local answer can be written and read again, for HEAD too.
-func TestReportLocalAnswerIsHTTP(t *testing.T) {
+func TestReportLocalResponseIsHTTP(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "POST"} {
 		t.Run(method, func(t *testing.T) {
 			p := limits(limiter.Every(time.Minute))
@@ -244,7 +244,7 @@ func TestReportLocalAnswerIsHTTP(t *testing.T) {
 // sony/gobreaker 37 and didip/tollbooth 106: what a callback asks of the limiter that
 // calls it waits for its own lock. Here an observer may ask everything, of every
 // event, and change everything too.
-func TestReportObserverAsksBack(t *testing.T) {
+func TestReportObserverCallsBack(t *testing.T) {
 	var tr *headway.Transport
 	var q *headway.Quota
 	var hb *headway.HostBreaker

@@ -69,7 +69,7 @@ func TestSnapshotOfManyTenants(t *testing.T) {
 // scrape ran queries until it timed out), prometheus-net/prometheus-net 499 (collecting
 // blocked the threads that work), lodgvideon/poseidon-http-server 109 (a scrape held the
 // lock that a request with a new label waits for).
-func TestSnapshotAsksNothing(t *testing.T) {
+func TestSnapshotMakesNoRoundTrip(t *testing.T) {
 	const n = 1000
 	disk := new(shaky)
 	var events []headway.Event
@@ -107,7 +107,7 @@ func TestSnapshotAsksNothing(t *testing.T) {
 
 // What a process knows of a store is what it was told last: of refusals, of batches, of
 // spends, of what is given back, and of what other processes' servers have said.
-func TestSnapshotOverAStoreTellsWhatIsKnown(t *testing.T) {
+func TestSnapshotOverAStoreReturnsWhatIsKnown(t *testing.T) {
 	play(t, nil, func(s *scene) {
 		budgets := new(store.Memory)
 		p := limits(limiter.PerMinute(5))

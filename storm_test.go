@@ -77,7 +77,7 @@ func TestS17_StrictNeverSeesA429(t *testing.T) {
 // S42 and S4: in a line of mixed needs nobody starts later than Delay told on
 // arrival, and no period of any key holds more than its limit. Those without a
 // cost to them are there too.
-func TestS42_NobodyStartsLaterThanTold(t *testing.T) {
+func TestS42_NoRequestStartsLaterThanReported(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
 		drawLimit := func(name string) limiter.Limit {

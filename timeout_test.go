@@ -178,7 +178,7 @@ func TestAttemptTimeoutLeavesNothing(t *testing.T) {
 }
 
 // An answer that comes too late is closed.
-func TestAttemptTimeoutClosesALateAnswer(t *testing.T) {
+func TestAttemptTimeoutClosesALateResponse(t *testing.T) {
 	late := newBody("x")
 	play(t, hasty(breaker.Config{}, time.Second), func(s *scene) {
 		s.base.answer = func(req *http.Request) (*http.Response, error) {

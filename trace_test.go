@@ -48,7 +48,7 @@ func one(t *testing.T, tr *headway.Trace) headway.TracedRequest {
 }
 
 // Why did this request take 820 ms? The sentence says it.
-func TestTraceAnswersWhy(t *testing.T) {
+func TestTraceShowsWhy(t *testing.T) {
 	rule := headway.Rule{Name: "tenant", Limit: limiter.Every(20 * time.Millisecond), Key: headway.FromCallKey}
 	play(t, rules(rule), func(s *scene) {
 		s.base.answer = func(req *http.Request) (*http.Response, error) {

@@ -175,7 +175,7 @@ func TestValidateHostForms(t *testing.T) {
 	}
 }
 
-func TestValidatePoliciesTellsAllAtOnce(t *testing.T) {
+func TestValidatePoliciesReportsAllAtOnce(t *testing.T) {
 	err := validatePolicies([]Policy{
 		{Name: "p", Hosts: []string{"http://x", "*."}, MaxWaiting: -1, Limits: []limiter.Limit{{N: -1}}},
 		{Name: "p", Rules: []Rule{{Path: "x", Methods: []string{"", "get"}, Limit: perSecond}}},

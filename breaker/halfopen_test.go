@@ -147,7 +147,7 @@ func TestS73_AProbeGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 	})
 }
 
-func TestS74_AHangingServerGetsProbesPerLease(t *testing.T) {
+func TestS74_AHangingServerGetsProbesPerProbeTimeout(t *testing.T) {
 	for _, probes := range []int{1, 3} {
 		t.Run(fmt.Sprint(probes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

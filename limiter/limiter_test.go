@@ -419,7 +419,7 @@ func TestS25_OnlyCalendarLetsTwiceThrough(t *testing.T) {
 	}
 }
 
-func TestS28_ThreeAnswers(t *testing.T) {
+func TestS28_ThreeOutcomes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx := context.Background()
 		blocked := refusal(t, mustNew(t, limiter.Blocked()).Wait(ctx, 1))

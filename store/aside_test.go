@@ -13,7 +13,7 @@ import (
 
 // Whatever several processes set aside, use late, give back, or die with: their
 // starts, by the store's clock, are such as the law admits.
-func TestS4_LawsHoldOverLeases(t *testing.T) {
+func TestS4_LawsHoldOverBatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]limiter.Limit{
 			{N: 5, Per: 100 * time.Millisecond}, {N: 40, Per: 3 * time.Second}, {N: 7, Per: 20 * time.Second},
@@ -86,7 +86,7 @@ func TestS4_LawsHoldOverLeases(t *testing.T) {
 
 // What is set aside is nobody else's, comes back by OpReturn or at the end of Hold,
 // and is never more than half.
-func TestSetAside(t *testing.T) {
+func TestReserved(t *testing.T) {
 	now := time.Date(2026, 11, 30, 6, 0, 0, 0, time.UTC)
 	mem := &Memory{Now: func() time.Time { return now }}
 	do := func(op Op) Result {

@@ -12,7 +12,7 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-func TestAnswerRefusal(t *testing.T) {
+func TestRefusalResponse(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		refusal limiter.Refusal
@@ -86,7 +86,7 @@ func TestAnswerRefusal(t *testing.T) {
 }
 
 // A response to HEAD has the headers of the body and no body.
-func TestAnswerRefusalToHead(t *testing.T) {
+func TestRefusalResponseToHead(t *testing.T) {
 	resp := refusalResponse(&http.Request{Method: "HEAD"}, &ThrottledError{Policy: "p", Host: "h"})
 	if resp.Body != http.NoBody || resp.ContentLength <= 0 {
 		t.Errorf("got body %v, length %d, want none, and what it would be", resp.Body, resp.ContentLength)

@@ -187,7 +187,7 @@ func TestC87_StoreFails(t *testing.T) {
 }
 
 // Who stands in line when the store goes does not stay there.
-func TestC87_NobodyIsStuckInLine(t *testing.T) {
+func TestC87_NoRequestIsStuckInLine(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, overStore(disk, nil, limits(limiter.Every(time.Hour))), func(s *scene) {
 		s.sendAll(ask{}, "A", "B", "C")
@@ -410,7 +410,7 @@ func (l *listening) Do(ctx context.Context, ops []store.Op) ([]store.Result, err
 	return results, err
 }
 
-func TestS13_AStoreHearsNoKeys(t *testing.T) {
+func TestS13_AStoreReceivesNoKeys(t *testing.T) {
 	const secretKey = "sk-live-4242"
 	var l listening
 	p := rules(keyed(limiter.PerMinute(3)))

@@ -55,7 +55,7 @@ func TestStoreBatch(t *testing.T) {
 
 // One more than a limit leaves waits until the first unit comes back, though units
 // were set aside; those are given to nobody else.
-func TestStoreBatchIsNobodyElses(t *testing.T) {
+func TestStoreBatchIsKeptForItsRequests(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, leased(disk, 4, limiter.Limit{N: 10, Per: 10 * time.Second}), func(s *scene) {
 		other := newTransport(s, s.base, leased(disk, 1, limiter.Limit{N: 10, Per: 10 * time.Second}))
@@ -81,7 +81,7 @@ func TestStoreBatchIsNobodyElses(t *testing.T) {
 }
 
 // A pause holds what is set aside, and gives it back.
-func TestStoreBatchHeedsAPause(t *testing.T) {
+func TestStoreBatchObeysAPause(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, leased(disk, 10, limiter.PerSecond(100)), func(s *scene) {
 		s.base.answer = func(req *http.Request) (*http.Response, error) {
@@ -101,7 +101,7 @@ func TestStoreBatchHeedsAPause(t *testing.T) {
 }
 
 // S1 over several processes with leases, at random.
-func TestS1_OverLeases(t *testing.T) {
+func TestS1_OverBatches(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		n, per := 5+r.Int64N(40), time.Duration(1+r.Int64N(3000))*time.Millisecond

@@ -26,7 +26,7 @@ func (s *slowStore) Do(ctx context.Context, ops []store.Op) ([]store.Result, err
 
 // MaxWait ends a wait on time also while the store is asked: what it grants later
 // goes back.
-func TestMaxWaitWhileTheStoreIsAsked(t *testing.T) {
+func TestMaxWaitDuringARoundTrip(t *testing.T) {
 	st := new(slowStore)
 	playConfig(t, headway.Config{Policies: limits(limiter.PerMinute(1)), Store: st, Secret: []byte("x")}, func(s *scene) {
 		st.delay, st.from = 1500*time.Millisecond, s.base.epoch.Add(2*time.Second)
@@ -49,7 +49,7 @@ func TestMaxWaitWhileTheStoreIsAsked(t *testing.T) {
 
 // A response is back by its request's deadline, however slow the store is that has to
 // know what it says.
-func TestDeadlineWhileTheStoreIsTold(t *testing.T) {
+func TestDeadlineWhileTheStoreIsUpdated(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		limit  limiter.Limit
