@@ -33,6 +33,7 @@ var (
 		"S27":                                 TestS27_ThreeLimitsOnOneService,
 		"S28":                                 TestS28_ThreeOutcomes,
 		"BlockedForAWhile":                    TestBlockedForAWhile,
+		"LimitsOfOthersTeachNothing":          TestLimitsOfOthersTeachNothing,
 		"S29":                                 TestS29_CalendarResetsAtLocalMidnight,
 		"CalendarInDecemberOfALeapYear":       TestCalendarInDecemberOfALeapYear,
 		"SleepCountsAsWaiting":                TestSleepCountsAsWaiting,

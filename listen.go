@@ -18,9 +18,9 @@ import (
 // plain reads what HTTP itself says of coming back.
 var plain = retryafter.NewReader([]retryafter.Dialect{retryafter.RFC9110}, "")
 
-// read reads what the headers of a response say, and reports whether that is
+// read reads what the headers of the response to req say, and reports whether that is
 // anything.
-func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
+func read(req *http.Request, reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
 	said := inside.ReadTo(reader, s, resp.StatusCode, resp.Header, time.Time{})
 	if resp.StatusCode >= 400 && readPlain(resp, s) {
 		said = true
@@ -28,7 +28,53 @@ func read(reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) 
 	if said && s.HasRetryAfter && !s.Inferred && !s.Documented {
 		endExhausted(s)
 	}
+	if list := s.Limits(); len(list) > 0 && !announcesOwn(req, resp, s) {
+		for i := range list {
+			list[i].HasRemaining = false // which is what is learned from
+		}
+	}
 	return said
+}
+
+// announcesOwn reports whether the limits in a response are those that the request draws
+// on. They are not in a refusal that is about who the client is, which carries the limits
+// of anonymous clients; in a proxy's response; in that of another host, to which the base
+// transport has followed a redirect; and in one that a cache has kept.
+func announcesOwn(req *http.Request, resp *http.Response, s *retryafter.Signal) bool {
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		if !s.Throttled {
+			return false
+		}
+	case http.StatusProxyAuthRequired:
+		return false
+	}
+	// Only a client's redirect sets Request.Response. A base transport that sends to another
+	// address as such does not.
+	if last := resp.Request; last != nil && last.Response != nil && last.Response != req.Response && last.URL.Host != req.URL.Host {
+		return false
+	}
+	return !fromCache(resp.Header)
+}
+
+// fromCache reports whether a cache has sent a response that it had kept: one that has an
+// Age (RFC 9111, section 5.1) and is marked as a hit, or that a cache in this process has
+// marked.
+func fromCache(h http.Header) bool {
+	if h["X-From-Cache"] != nil {
+		return true
+	}
+	if age := h["Age"]; len(age) == 0 || strings.Trim(age[0], " 0") == "" {
+		return false
+	}
+	for _, name := range [...]string{"Cache-Status", "X-Cache", "Cf-Cache-Status", "X-Cache-Status", "X-Proxy-Cache", "X-Varnish-Cache", "X-Vercel-Cache"} {
+		for _, v := range h[name] {
+			if strings.Contains(strings.ToLower(v), "hit") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // readPlain makes a throttle of a 429 or 529 that dialects of the user's own do not
@@ -77,7 +123,7 @@ func (p *policy) leave(reading *attempt.Reading, resp *http.Response, s *retryaf
 
 // listen reads what a response says into s, and obeys it.
 func (v *request) listen(ctx context.Context, resp *http.Response, s *retryafter.Signal) {
-	if said, more := read(v.reader, resp, s), needsBody(v.reader, resp); said || more {
+	if said, more := read(v.req, v.reader, resp, s), needsBody(v.reader, resp); said || more {
 		v.obey(ctx, resp, said, more, s)
 	}
 	if succeeded(resp, s) {

@@ -141,7 +141,11 @@ type Server struct {
 	// different meanings.
 	Dialects []retryafter.Dialect
 	// Learn is what the policy does with the limits that responses announce. Zero
-	// is LearnLower.
+	// is LearnLower. Limits that the request does not draw on are not used: those in a
+	// 401, a 407, and a 403 that is not a throttle; in a response of another host, to
+	// which the base transport has followed a redirect; in a response from a cache
+	// (X-From-Cache, or an Age above 0 with a hit in Cache-Status, X-Cache and the
+	// like; see section 5 of RFC 9111); and in trailers.
 	Learn LearnMode
 	// MaxPause is the longest pause that is obeyed, and the longest time to a
 	// limit's reset. A longer one is cut to it, and its event has Cut set. It also

@@ -135,7 +135,7 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	resp, err = t.send(req, r.gate, &body)
 	var s retryafter.Signal
 	if inFlight && err == nil {
-		said, more := read(r.reader, resp, &s), needsBody(r.reader, resp)
+		said, more := read(req, r.reader, resp, &s), needsBody(r.reader, resp)
 		if more || said && (s.Throttled || t.observer != nil || !r.announce(at, &s, &inFlight)) {
 			kept = r.obey(t, req, at, inFlight, resp, said, more, &s)
 		}
