@@ -2,6 +2,7 @@ package line
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ func TestTheExample(t *testing.T) {
 		l.Spend(1, host, key)
 		l.Spend(1, host)
 		begin := time.Now()
+		var mu sync.Mutex // guards starts
 		starts := map[string]time.Duration{}
 		ask := func(name string, cost int64, needsKey bool) context.CancelFunc {
 			time.Sleep(time.Second)
@@ -28,7 +30,9 @@ func TestTheExample(t *testing.T) {
 			}
 			go func() {
 				if g, _, _, err := l.Enter(ctx, &Ask{Needs: needs, MaxWait: -1}, nil, nil); err == nil {
-					starts[name] = time.Since(begin) // one at a time: each start is handed over by Sent
+					mu.Lock()
+					starts[name] = time.Since(begin)
+					mu.Unlock()
 					l.Sent(&g)
 				}
 			}()
@@ -45,6 +49,8 @@ func TestTheExample(t *testing.T) {
 		ask("f", 2, false)
 		ask("g", 2, false)
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		for name, want := range map[string]time.Duration{"b": 30, "c": 10, "d": 10, "e": 60, "f": 20, "g": 40} {
 			if got := starts[name]; got != want*time.Second {
 				t.Errorf("%s started at %v, want %v", name, got, want*time.Second)
