@@ -227,6 +227,45 @@ func TestBreakerReceivesALateFailure(t *testing.T) {
 	}
 }
 
+// An observer that panics at a late failure costs no body: the caller cannot close it.
+// The breaker that is forgotten opens first, and then the one that follows it.
+func TestObserverPanicsAtALateFailure(t *testing.T) {
+	policies := broken(breaker.Config{Failures: 1})
+	policies[0].Server.Dialects = []retryafter.Dialect{retryafter.None}
+	opened := 0
+	observer := headway.ObserverFunc(func(_ context.Context, e headway.Event) {
+		if e.Kind == headway.EventOpen {
+			if opened++; opened == 2 {
+				panic("observer")
+			}
+		}
+	})
+	playConfig(t, headway.Config{MaxHosts: 1, Policies: policies, Observer: observer}, func(s *scene) {
+		body := newBody("x")
+		s.base.answer = func(req *http.Request) (*http.Response, error) {
+			resp := ok(req)
+			if req.Header.Get("Name") == "late" {
+				time.Sleep(2 * time.Second)
+				resp.StatusCode, resp.Body = 500, body
+			}
+			return resp, nil
+		}
+		var panicked any
+		s.all.Go(func() {
+			defer func() { panicked = recover() }()
+			s.RoundTrip(ask{}.request("late"))
+		})
+		s.until(time.Second)
+		for i := range 9 {
+			s.wantOK(s.send("x", ask{url: fmt.Sprintf("https://h%d.test/", i)}))
+		}
+		s.all.Wait()
+		if panicked == nil || body.closed.Load() != 1 {
+			t.Errorf("panicked with %v, and the body was closed %d times, want once", panicked, body.closed.Load())
+		}
+	})
+}
+
 // Many keys and few places: a request finds its gate and budgets all the same.
 func TestBreakerInATableOfOne(t *testing.T) {
 	policies := broken(breaker.Config{})

@@ -85,9 +85,9 @@ func (v *request) takeKept() *keptEvents {
 	return kept
 }
 
-// reportResponse reports what a response has brought, and what it has changed of a
-// breaker.
-func (t *Transport) reportResponse(ctx context.Context, kept *keptEvents, g *roster.Gate) {
+// reportResponse reports what a response has brought, and what it has changed of breakers.
+func (t *Transport) reportResponse(ctx context.Context, kept *keptEvents, g, late *roster.Gate) {
+	defer t.reportChanges(late)
 	defer t.reportChanges(g)
 	t.reportKept(ctx, kept)
 }

@@ -225,8 +225,7 @@ func (v *request) respond(ctx context.Context, call Call, resp *http.Response, e
 	over, done := false, false
 	defer func() {
 		defer closeUnless(&over, resp)
-		defer v.t.reportChanges(late)
-		v.t.reportResponse(ctx, v.takeKept(), v.Gate)
+		v.t.reportResponse(ctx, v.takeKept(), v.Gate, late)
 		over = done
 	}()
 	v.keep()

@@ -128,7 +128,7 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 		}
 		defer closeUnless(&over, resp)
 		if !reported {
-			t.reportResponse(req.Context(), kept, r.gate)
+			t.reportResponse(req.Context(), kept, r.gate, nil)
 		}
 	}()
 	var body *fault.Body
@@ -156,7 +156,7 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	}
 	reported = true
 	if kept != nil {
-		t.reportResponse(req.Context(), kept, r.gate)
+		t.reportResponse(req.Context(), kept, r.gate, nil)
 	} else if r.gate != nil {
 		t.reportChanges(r.gate)
 	}
