@@ -167,6 +167,7 @@ func (v *request) opened(ctx context.Context) {
 	}
 	if v.Host != nil && (v.Host != v.route.host || v.Gate != v.route.gate) {
 		v.t.remember(&v.route, v.Host, v.Gate)
+		v.route.host, v.route.gate = v.Host, v.Gate
 	}
 }
 

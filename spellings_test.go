@@ -1,6 +1,7 @@
 package headway_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -63,4 +64,22 @@ func TestInternationalPatternsAreChecked(t *testing.T) {
 	if len(unjoin(err)) != 2 {
 		t.Errorf("got %v, want both patterns that stand in two policies", err)
 	}
+}
+
+// A base that rewrites the URL, which it may not, does not have the host that it sends to
+// taken for the one that was asked for.
+func TestBaseRewritesTheURL(t *testing.T) {
+	p := []headway.Policy{{Hosts: []string{"api.test"}, Limits: []limiter.Limit{limiter.Every(time.Hour)}, MaxWait: headway.NoWait}}
+	play(t, p, func(s *scene) {
+		s.base.answer = func(req *http.Request) (*http.Response, error) {
+			req.URL.Host = "gateway.test"
+			resp := ok(req)
+			resp.Header.Set("RateLimit", `"other";r=5;t=60`)
+			return resp, nil
+		}
+		s.wantOK(s.send("A", ask{}))
+		for range 2 {
+			s.wantOK(s.send("B", ask{url: "https://gateway.test/"}))
+		}
+	})
 }
