@@ -269,10 +269,10 @@ func (r TracedRequest) MarshalJSON() ([]byte, error) {
 // A record is a TracedRequest in the making.
 type record struct {
 	TracedRequest
-	trace *Trace
-	line  line.Journal
-	base  time.Time // when the request was handed to the base transport; zero: not
-	far   bool      // it has stood in the line of a store that went away
+	trace    *Trace
+	line     line.Journal
+	base     time.Time // when the request was handed to the base transport; zero: not
+	fellBack bool      // it has waited in the line of a store that went down
 }
 
 func (v *request) newRecord(t *Trace) *record {
@@ -299,9 +299,9 @@ func (r *record) answered() {
 // leftStore notes what has held the request up in the line of a store, which it
 // now leaves for that in memory.
 func (r *record) leftStore(v *request) {
-	if r != nil && v.Waited > 0 {
+	if r != nil && !r.fellBack && v.Waited > 0 {
 		r.addCauses(v, v.Waited)
-		r.Wait, r.Place, r.far = v.Waited, r.line.Place, true
+		r.Wait, r.Place, r.fellBack = v.Waited, r.line.Place, true
 		r.line = line.Journal{}
 	}
 }
@@ -309,7 +309,7 @@ func (r *record) leftStore(v *request) {
 // end adds the record to its trace.
 func (r *record) end(v *request, resp *http.Response, err error) {
 	r.addCauses(v, v.Waited-r.Wait)
-	if !r.far {
+	if !r.fellBack {
 		r.Place = r.line.Place
 	}
 	r.Wait = max(r.Wait, v.Waited) // a panic leaves the latter at zero

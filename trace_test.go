@@ -239,6 +239,36 @@ func TestS80_C87_CausesOverASlowStore(t *testing.T) {
 	})
 }
 
+// A request that leaves the line of a store, and is the first that shares an overflow
+// host in memory, has waited for one time only.
+func TestCausesOverAStoreThatGoesWithoutRoom(t *testing.T) {
+	disk := &shaky{}
+	cfg := overStore(disk, nil, limits(limiter.Every(5*time.Second)))
+	cfg.MaxHosts = 1
+	playConfig(t, cfg, func(s *scene) {
+		var traces [3]*headway.Trace
+		for i := range traces {
+			a := ask{url: fmt.Sprintf("https://h%d.test/", i)}
+			s.send("first", a)
+			a, traces[i] = traced(a)
+			s.send("second", a)
+		}
+		s.until(time.Second)
+		disk.set(func(d *shaky) { d.err = errGone })
+		s.all.Wait()
+		for i, tr := range traces {
+			r := one(s.T, tr)
+			var sum time.Duration
+			for _, c := range r.Causes {
+				sum += c.For
+			}
+			if !r.Away || r.Wait < 5*time.Second || sum != r.Wait {
+				s.Errorf("%d: %s; away is %v, and the causes add up to %v", i, r, r.Away, sum)
+			}
+		}
+	})
+}
+
 // A store that goes away: what held a request up in its line, the question that
 // was not answered, and what held it up in memory.
 func TestS80_C87_CausesOverAStoreThatGoes(t *testing.T) {
