@@ -186,6 +186,20 @@ func TestC87_StoreFails(t *testing.T) {
 	}
 }
 
+// A Delay whose own question finds the store down says when that is asked again.
+func TestC87_DelayFindsTheStoreDown(t *testing.T) {
+	disk := &shaky{err: errGone}
+	p := limits(limiter.PerMinute(2))
+	p[0].Store.Down = headway.StoreDownRefuse
+	playConfig(t, overStore(disk, nil, p), func(s *scene) {
+		for range 2 {
+			if d, err := s.Delay(ask{}.request("A")); d != 100*time.Millisecond || err != nil {
+				s.Errorf("got %v, %v; want the time until the next probe", d, err)
+			}
+		}
+	})
+}
+
 // Who stands in line when the store goes does not stay there.
 func TestC87_NoRequestIsStuckInLine(t *testing.T) {
 	disk := &shaky{}

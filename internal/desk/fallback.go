@@ -39,10 +39,10 @@ func (s *shared) why(err error) error {
 
 // retryIn returns when it makes sense to ask the store again after that error.
 func (s *shared) retryIn(err error) time.Duration {
-	if err == storeline.ErrDown {
-		return s.client.ProbeIn()
+	if _, row := err.(*store.RowError); row {
+		return rowRetry
 	}
-	return rowRetry
+	return s.client.ProbeIn()
 }
 
 // fallBack refuses a request for which the store does not decide, or has it enter again, in
