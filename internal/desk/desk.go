@@ -57,8 +57,9 @@ func New(r *roster.Roster, s store.Store) *Desk {
 // Configure puts plans in force in place of those before, which may be none. Requests in line
 // are planned again. Calls must not overlap.
 func (d *Desk) Configure(plans []*roster.Plan) {
-	before := d.plans.Swap(&plans)
+	before := d.plans.Load()
 	if before == nil {
+		d.plans.Store(&plans)
 		return
 	}
 	gone := false
@@ -70,6 +71,7 @@ func (d *Desk) Configure(plans []*roster.Plan) {
 		old.Hosts.Set(next)
 		gone = gone || !next.Follows(old)
 	}
+	d.plans.Store(&plans) // after the hosts: Status finds no budget of a rule under another rule's name
 	if gone {
 		d.Roster.Sweep()
 	}

@@ -64,6 +64,7 @@ func (d *Desk) leaveStore(k *Ticket, err error) {
 	k.close()
 	if k.Plan.Stored.Down == roster.Admit {
 		k.Claims.clear()
+		k.Exact = false
 	}
 }
 
