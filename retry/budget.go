@@ -20,14 +20,14 @@ type budgets struct {
 
 	mu    sync.RWMutex // guards following fields
 	hosts map[string]*budget
-	swept time.Time // when nothing could be forgotten last
-	// overflow is the budget of the hosts that there is no room for.
+	swept time.Time // when forgetLocked last made no room
+	// overflow is the budget that hosts beyond maxHosts share.
 	overflow *budget
 }
 
 // A budget is the room for retries to one host.
 type budget struct {
-	firsts atomic.Int64 // first attempts that are not in left yet
+	firsts atomic.Int64 // first attempts that left does not include yet
 
 	mu   sync.Mutex // guards following fields; may be taken under budgets.mu
 	left int64
@@ -80,9 +80,9 @@ func (bs *budgets) add(host string) *budget {
 	return b
 }
 
-// forgetLocked forgets the hosts that have no less than a new one has, so that
-// no host gains by being forgotten. It walks all hosts, in vain at most once a
-// second. It reports whether there is room.
+// forgetLocked forgets every host whose budget has at least what a new one has, so
+// that no host gains by being forgotten. It reports whether there is room now. After
+// a walk over all hosts that made no room, the next one comes a second later.
 func (bs *budgets) forgetLocked() bool {
 	now := time.Now()
 	if since := now.Sub(bs.swept); since >= 0 && since < time.Second {
@@ -103,7 +103,7 @@ func (bs *budgets) forgetLocked() bool {
 // first counts a first attempt.
 func (b *budget) first() { b.firsts.Add(1) }
 
-// take takes room for one retry, if there is.
+// take takes the cost of one retry, and reports whether there was enough left.
 func (b *budget) take(bs *budgets, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,14 +114,14 @@ func (b *budget) take(bs *budgets, now time.Time) bool {
 	return true
 }
 
-// succeeded gives back what a retry that succeeded does.
+// succeeded adds what a successful retry returns to the budget.
 func (b *budget) succeeded(bs *budgets) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left = min(b.left, bs.max-bs.perSuccess) + bs.perSuccess
 }
 
-// full reports whether b has no less than a new one.
+// full reports whether b has at least what a new budget has.
 func (b *budget) full(bs *budgets, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,7 +129,7 @@ func (b *budget) full(bs *budgets, now time.Time) bool {
 	return b.left >= bs.start
 }
 
-// countLocked adds to b.left what has come in until now.
+// countLocked adds to b.left what first attempts and the time have added by now.
 func (b *budget) countLocked(bs *budgets, now time.Time) {
 	more := float64(b.firsts.Swap(0)) * float64(bs.perRequest)
 	if b.at.IsZero() {

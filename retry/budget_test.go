@@ -30,7 +30,7 @@ func (s *scene) wantLeft(want int64) {
 	}
 }
 
-// What each event does to the budget, and that each number can be changed.
+// Each event changes the budget by its number, and each number is configurable.
 func TestBudget(t *testing.T) {
 	for name, tt := range map[string]struct {
 		budget retry.Budget
@@ -53,11 +53,11 @@ func TestBudget(t *testing.T) {
 				s.wantLeft(tt.want[0])
 				s.wantStatus(request(s.Context(), "GET", ""), 200)
 				s.wantLeft(tt.want[1])
-				s.script = answers(503)
+				s.script = responses(503)
 				s.wantStatus(request(s.Context(), "GET", ""), 503)
 				s.wantLeft(tt.want[2])
 				s.script = func(_ int, req *http.Request) (*http.Response, error) {
-					return answer(503-303*headway.AttemptFrom(req.Context()), nil), nil
+					return response(503-303*headway.AttemptFrom(req.Context()), nil), nil
 				}
 				s.wantStatus(request(s.Context(), "GET", ""), 200)
 				s.wantLeft(tt.want[3])
@@ -70,37 +70,37 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A retry costs when it is scheduled, though it is never sent.
+// A retry is charged when it is scheduled, even if it is never sent.
 func TestBudgetCostsWhenScheduled(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{Budget: retry.Budget{PerSecond: retry.None}}, func(s *scene) {
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		defer cancel()
 		time.AfterFunc(time.Millisecond, cancel)
-		s.script = answers(503)
+		s.script = responses(503)
 		if _, err := s.get(ctx); err == nil {
 			s.Error("got no error")
 		}
 		s.wantSends("0@0s")
 		s.wantLeft(9_200)
 	})
-	// One that cannot start in time was never scheduled, and costs nothing.
+	// A retry that cannot start in time is not scheduled, and costs nothing.
 	play(t, headway.Policy{}, retry.Config{MaxElapsed: time.Second, Budget: retry.Budget{PerSecond: retry.None}}, func(s *scene) {
-		s.script = func(int, *http.Request) (*http.Response, error) { return answer(503, nil, "Retry-After", "2"), nil }
+		s.script = func(int, *http.Request) (*http.Response, error) { return response(503, nil, "Retry-After", "2"), nil }
 		s.wantStatus(request(s.Context(), "GET", ""), 503)
 		s.wantLeft(10_200)
 	})
 }
 
-// C86: a drained budget comes back by successes, and is the host's own.
+// C86: a drained budget recovers through successes. Each host has its own budget.
 func TestC86_Budgets(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{MaxRetries: 3, Budget: retry.Budget{PerSecond: retry.None}}, func(s *scene) {
 		s.SetJitter(0)
 		down := true
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if down {
-				return answer(503, nil), nil
+				return response(503, nil), nil
 			}
-			return answer(200, nil), nil
+			return response(200, nil), nil
 		}
 		for range 50 {
 			s.wantStatus(request(s.Context(), "GET", ""), 503)
@@ -128,7 +128,7 @@ func TestC86_Budgets(t *testing.T) {
 	})
 }
 
-// A refused budget: the original response comes back.
+// Without budget for a retry, the original response is returned.
 func TestBudgetRefuses(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{Budget: retry.Budget{Start: retry.None, PerSecond: retry.None}}, func(s *scene) {
 		b := newBody("down")
@@ -136,7 +136,7 @@ func TestBudgetRefuses(t *testing.T) {
 			if n > 0 {
 				return nil, errBroken
 			}
-			return answer(503, b), nil
+			return response(503, b), nil
 		}
 		resp, err := s.RoundTrip(request(s.Context(), "GET", ""))
 		if err != nil || resp.StatusCode != 503 || resp.Body != b || b.closed.Load() != 0 {
@@ -148,11 +148,11 @@ func TestBudgetRefuses(t *testing.T) {
 	})
 }
 
-// Under load from many goroutines no retry is given twice.
+// Many goroutines at once never get more retries than the budget has.
 func TestBudgetInParallel(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{Budget: retry.Budget{PerSecond: retry.None, PerRequest: retry.None}}, func(s *scene) {
 		s.SetJitter(0)
-		s.script = answers(503)
+		s.script = responses(503)
 		var all sync.WaitGroup
 		for range 1000 {
 			all.Go(func() { s.wantStatus(request(s.Context(), "GET", ""), 503) })
@@ -164,10 +164,10 @@ func TestBudgetInParallel(t *testing.T) {
 	})
 }
 
-// No bound is none.
+// math.Inf(1) means no bound.
 func TestBudgetInfinite(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{MaxRetries: 100, Budget: retry.Budget{Start: math.Inf(1), Max: math.Inf(1), PerSuccess: math.Inf(1), PerSecond: math.Inf(1)}}, func(s *scene) {
-		s.script = answers(503)
+		s.script = responses(503)
 		s.wantStatus(request(s.Context(), "GET", ""), 503)
 		if got := s.sends(); got != 101 {
 			s.Errorf("got %d sends, want 101", got)
@@ -175,7 +175,7 @@ func TestBudgetInfinite(t *testing.T) {
 	})
 }
 
-// Hosts that differ in spelling are one.
+// Hosts that differ only in spelling share a budget.
 func TestBudgetOfOneHost(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
 		for _, tt := range []struct{ url, same string }{
@@ -208,16 +208,16 @@ func TestBudgetOfOneHost(t *testing.T) {
 	})
 }
 
-// Memory is bounded, and a host that has less than a new one is not forgotten.
+// Memory is bounded, and a host whose budget has less than a new one is not forgotten.
 func TestBudgetsAreBounded(t *testing.T) {
 	cfg := retry.Config{MaxHosts: 100, Budget: retry.Budget{PerSecond: 0.001}}
 	play(t, headway.Policy{}, cfg, func(s *scene) {
 		s.SetJitter(0)
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if req.URL.Host == "down.test" {
-				return answer(503, nil), nil
+				return response(503, nil), nil
 			}
-			return answer(200, nil), nil
+			return response(200, nil), nil
 		}
 		for range 10 {
 			s.wantStatus(to(s.Context(), "down.test"), 503)
@@ -236,10 +236,10 @@ func TestBudgetsAreBounded(t *testing.T) {
 			s.Errorf("the drained host has %d, had %d", got, drained)
 		}
 	})
-	// When none can be forgotten new ones share one, until one can be.
+	// While no host can be forgotten, new hosts share one budget.
 	play(t, headway.Policy{}, cfg, func(s *scene) {
 		s.SetJitter(0)
-		s.script = answers(503)
+		s.script = responses(503)
 		sends := 0
 		send := func(host string) int {
 			s.wantStatus(to(s.Context(), host), 503)

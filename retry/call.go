@@ -15,30 +15,30 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// A call is a request on its way, from when its first attempt has failed.
+// A call is one request of the caller, from the failure of its first attempt on.
 type call struct {
 	t         *Transport
 	req       *http.Request
 	allowance *allowance
 
-	// resp and err are what the last attempt that was sent has come to.
+	// resp and err are the result of the last attempt that was sent.
 	resp *http.Response
 	err  error
-	n    int // how many were sent before it
+	n    int // how many attempts were sent before that one
 
-	body  *fault.Body     // what followed the body of that attempt; nil: nothing
-	heard attempt.Reading // how the Transport has read resp
-	came  outcome         // what that attempt has come to
-	own   bool            // and that it is so is not Config.Retry's decision
+	body    *fault.Body     // watches the body of that attempt; nil: it is not watched
+	reading attempt.Reading // how the Transport has read resp
+	outcome outcome         // of that attempt
+	own     bool            // the package's rules lead to that outcome without Config.Retry
 
 	next *http.Request // the attempt that is due, without its body; nil: none
 	wait time.Duration // the time before it
 	end  error         // what ended the call while an attempt was due
 }
 
-// run retries, and returns what comes of it.
+// run retries the request, and returns the final response or error.
 func (c *call) run() (*http.Response, error) {
-	if c.judge(); c.came == final {
+	if c.judge(); c.outcome == final {
 		return c.resp, c.err
 	}
 	if err := c.loop(); err != nil && c.end == nil {
@@ -58,30 +58,32 @@ func (c *call) ended() *Error {
 	return e
 }
 
-// budget returns that of the host. It may be forgotten between two looks.
+// budget returns the budget of the request's host. Each call looks it up, because
+// the host may have been forgotten in between.
 func (c *call) budget() *budget { return c.t.budgets.of(c.req.URL) }
 
-// judge finds out what the last attempt has come to. It is called once for each.
+// judge determines the outcome of the last attempt. It is called once per attempt.
 func (c *call) judge() {
 	if c.err == nil {
 		c.read()
-		c.came = ofResponse(c.resp, &c.heard.Signal)
+		c.outcome = ofResponse(c.resp, &c.reading.Signal)
 	} else {
-		c.came = ofError(c.req, c.err, c.body)
+		c.outcome = ofError(c.req, c.err, c.body)
 	}
 	c.own = true
-	if c.t.config.Retry == nil || c.err == nil && answeredHere(c.resp) || c.err != nil && refusedHere(c.err) {
+	if c.t.config.Retry == nil || c.err == nil && isRefusalResponse(c.resp) || c.err != nil && isRefusal(c.err) {
 		return
 	}
 	switch c.decision() {
 	case Yes:
-		c.own, c.came = c.came == refused, refused
+		c.own, c.outcome = c.outcome == refused, refused
 	case No:
-		c.own, c.came = c.came == final, final
+		c.own, c.outcome = c.outcome == final, final
 	}
 }
 
-// decision asks Config.Retry. If that panics, no other code can close the response.
+// decision calls Config.Retry. If that function panics, decision closes the
+// response, because no other code can.
 func (c *call) decision() Decision {
 	over := false
 	defer func() {
@@ -94,50 +96,49 @@ func (c *call) decision() Decision {
 	return d
 }
 
-// read reads the last response, if the Transport has not: for a 429 including the
-// first bytes of its body, if only they may reveal the limit.
+// read reads the last response, unless the Transport has read it. For a 429 whose
+// limit may be in the body alone, that includes the first bytes of the body.
 func (c *call) read() {
-	if c.heard.Done || c.resp.StatusCode < 400 || answeredHere(c.resp) {
+	if c.reading.Done || c.resp.StatusCode < 400 || isRefusalResponse(c.resp) {
 		return
 	}
 	r := retryafter.NewReader(nil, c.req.URL.Host)
-	s := &c.heard.Signal
+	s := &c.reading.Signal
 	*s = r.Read(c.resp.StatusCode, c.resp.Header, time.Now())
 	if c.resp.StatusCode == http.StatusTooManyRequests && c.resp.Body != nil && c.resp.Body != http.NoBody && inside.NeedsBody(r, c.resp.StatusCode, c.resp.Header) {
-		if told, ok := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.req.Context(), c.resp), time.Now()); ok {
-			*s = told
+		if fromBody, ok := r.ReadBody(c.resp.StatusCode, c.resp.Header, peek.Body(c.req.Context(), c.resp), time.Now()); ok {
+			*s = fromBody
 		}
 	}
 }
 
-// asked returns how long the server asked to wait, as far as the Transport's policy
-// believes it.
-func (c *call) asked() (time.Duration, bool) {
+// serverWait returns how long the server asked to wait, at most the policy's
+// MaxPause. The bool is false if the server gave no time.
+func (c *call) serverWait() (time.Duration, bool) {
 	if c.resp == nil || c.resp.StatusCode < 400 {
 		return 0, false
 	}
-	d, ok := c.heard.Signal.Wait()
-	if c.heard.Done && c.heard.MaxPause > 0 {
-		d = min(d, c.heard.MaxPause)
+	d, ok := c.reading.Signal.Wait()
+	if c.reading.Done && c.reading.MaxPause > 0 {
+		d = min(d, c.reading.MaxPause)
 	}
 	return d, ok
 }
 
-// decide reports whether another attempt is due, and prepares it. Everything
-// that can be known to stand against it is asked here, while the response is
-// whole.
+// decide reports whether another attempt is due, and prepares it. Every check that
+// can rule a retry out comes here, while the response is still open.
 func (c *call) decide() bool {
 	if c.end != nil {
 		return false
 	}
-	if c.came == final {
-		if c.own && c.n > 0 && c.err == nil && !answeredHere(c.resp) {
+	if c.outcome == final {
+		if c.own && c.n > 0 && c.err == nil && !isRefusalResponse(c.resp) {
 			c.budget().succeeded(c.t.budgets)
 		}
 		return false
 	}
 	if c.req.Context().Err() != nil || retriedOutside(c.req) ||
-		!rewindable(c.req) || c.came == unknown && !repeatable(c.req) {
+		!rewindable(c.req) || c.outcome == unknown && !repeatable(c.req) {
 		return false
 	}
 	now := time.Now()
@@ -169,33 +170,34 @@ func (c *call) prepare() {
 }
 
 const (
-	// longestPause is the longest time of a server that is believed.
+	// longestPause is the longest Retry-After that is waited for.
 	longestPause = 24 * time.Hour
-	// sinceAnswer is how long ago the Transport may have read what is read here
-	// again: by so much its pause may seem shorter.
-	sinceAnswer = 10 * time.Millisecond
+	// sinceResponse is how long ago the Transport may have read the response. Its
+	// pause has become shorter by that time.
+	sinceResponse = 10 * time.Millisecond
 )
 
-// plan sets the time before the next attempt, which would be in line for delay
-// if it came now. It reports whether it can start in time.
+// plan sets c.wait, the time before the next attempt. An attempt that entered the
+// line now would start after delay. plan reports whether the attempt can start in
+// time.
 func (c *call) plan(now time.Time, delay time.Duration) bool {
 	jitter := c.t.backoff(c.n)
 	var floor time.Duration
-	// A server's time is waited for in line where the Transport knows of it, else
-	// here, within the same wait budget.
-	if asked, ok := c.asked(); ok {
+	// If the Transport holds the attempt until the server's time, the wait is in its
+	// line. Otherwise it is here, within the same wait budget.
+	if wait, ok := c.serverWait(); ok {
 		switch {
-		case asked > longestPause:
+		case wait > longestPause:
 			return false
-		case asked > delay+sinceAnswer, asked > delay && !c.paused():
-			floor = asked
-		case asked > 0:
+		case wait > delay+sinceResponse, wait > delay && !c.paused():
+			floor = wait
+		case wait > 0:
 			jitter = 0
 		}
 	}
-	if c.isOpen() { // what would be waited for is a service that is down
+	if c.isOpen() { // the service is down: do not wait for it
 		c.wait = 0
-		return c.resp == nil // else it says so, as below
+		return c.resp == nil // see the end
 	}
 	left := limiter.Never // until the last instant that is in time
 	if deadline, ok := c.req.Context().Deadline(); ok {
@@ -216,13 +218,13 @@ func (c *call) plan(now time.Time, delay time.Duration) bool {
 	if err == nil && delay <= left && max(delay-c.wait, floor) <= budget {
 		return true
 	}
-	// The Transport would refuse. After an error there is no response to keep, so
-	// let it say so in its own words, now.
+	// The Transport would refuse the attempt. After an error there is no response to
+	// return, so the attempt is made at once, for the Transport's own error.
 	c.wait = 0
 	return c.resp == nil
 }
 
-// isOpen reports whether the breaker of the host leaves it alone.
+// isOpen reports whether the breaker of the host is open.
 func (c *call) isOpen() bool {
 	host := c.req.URL.Host
 	if c.req.URL.Scheme == "http" && c.req.URL.Port() == "" {
@@ -232,15 +234,15 @@ func (c *call) isOpen() bool {
 	return err == nil && b.State() == breaker.Open
 }
 
-// paused reports whether the Transport makes the next attempt wait for something
-// else than its limits.
+// paused reports whether the Transport makes the next attempt wait for anything
+// but its limits.
 func (c *call) paused() bool {
 	free := c.next.WithContext(attempt.With(c.req.Context(), &attempt.Attempt{N: c.n + 1, Free: true}))
 	delay, err := c.t.next.Delay(free)
 	return err == nil && delay > 0
 }
 
-// backoff returns a random time before the retry that comes after n others.
+// backoff returns a random time to wait before the retry that follows n others.
 func (t *Transport) backoff(n int) time.Duration {
 	d := t.config.MinBackoff
 	for ; n > 0 && d < t.config.MaxBackoff/2; n-- {
@@ -272,9 +274,9 @@ func (c *call) send() {
 		}
 		req.Body = body
 	}
-	c.heard.Done = false
-	resp, body, err := c.t.send(req, &c.heard)
-	if err != nil && (refusedHere(err) || c.req.Context().Err() != nil) {
+	c.reading.Done = false
+	resp, body, err := c.t.send(req, &c.reading)
+	if err != nil && (isRefusal(err) || c.req.Context().Err() != nil) {
 		c.end = err
 		return
 	}

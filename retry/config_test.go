@@ -13,8 +13,8 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// newTransport returns a Transport under one policy, which does not listen to
-// answers; see play.
+// newTransport returns a Transport with one policy, which does not read responses;
+// see play.
 func newTransport(t testing.TB, base http.RoundTripper, p headway.Policy) *headway.Transport {
 	t.Helper()
 	p.Server.Dialects = []retryafter.Dialect{retryafter.None}

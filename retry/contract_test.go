@@ -15,7 +15,7 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// A look is what of a request may not change.
+// A look is the part of a request that must not change.
 type look struct {
 	req     http.Request
 	header  http.Header
@@ -29,29 +29,29 @@ func lookAt(req *http.Request) look {
 	return l
 }
 
-// The whole contract of a RoundTripper, whatever way a call goes: the request is
-// as it was, also to a reader under -race, every body of it is closed, and there
-// is a response or an error.
+// The contract of a RoundTripper holds however a call ends: the request is unchanged,
+// also for a concurrent reader under -race; each of its bodies is closed; and either
+// a response or an error is returned.
 func TestContract(t *testing.T) {
 	type script = func(int, *http.Request) (*http.Response, error)
-	both := func(int, *http.Request) (*http.Response, error) { return answer(503, nil), errBroken }
+	both := func(int, *http.Request) (*http.Response, error) { return response(503, nil), errBroken }
 	neither := func(int, *http.Request) (*http.Response, error) { return nil, nil }
 	for name, tt := range map[string]struct {
 		policy headway.Policy
 		script script
 		sends  int
 	}{
-		"success":              {script: answers(200), sends: 1},
-		"success later":        {script: answers(503, 429, 0, 200), sends: 4},
-		"failures":             {script: answers(503), sends: 5},
-		"errors":               {script: answers(0), sends: 5},
-		"not found":            {script: answers(404), sends: 1},
-		"not found later":      {script: answers(503, 404), sends: 2},
+		"success":              {script: responses(200), sends: 1},
+		"success later":        {script: responses(503, 429, 0, 200), sends: 4},
+		"failures":             {script: responses(503), sends: 5},
+		"errors":               {script: responses(0), sends: 5},
+		"not found":            {script: responses(404), sends: 1},
+		"not found later":      {script: responses(503, 404), sends: 2},
 		"both":                 {script: both, sends: 5},
 		"neither":              {script: neither, sends: 5},
 		"refused at once":      {policy: headway.Policy{Limits: []limiter.Limit{limiter.Blocked()}}, sends: 0},
-		"refused later":        {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait}, script: answers(0), sends: 1},
-		"refused with a reply": {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait, Refusal: headway.RefuseWithResponse}, script: answers(0), sends: 1},
+		"refused later":        {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait}, script: responses(0), sends: 1},
+		"refused with a reply": {policy: headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait, Refusal: headway.RefuseWithResponse}, script: responses(0), sends: 1},
 		"no key": {policy: headway.Policy{Rules: []headway.Rule{{
 			Name: "r", Limit: limiter.PerSecond(1), Key: headway.FromCallKey,
 		}}}, sends: 0},
@@ -60,7 +60,7 @@ func TestContract(t *testing.T) {
 			play(t, tt.policy, retry.Config{}, func(s *scene) {
 				s.script = tt.script
 				if s.script == nil {
-					s.script = answers(200)
+					s.script = responses(200)
 				}
 				var bodies []*body
 				fresh := func() (io.ReadCloser, error) {
@@ -104,7 +104,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// CloseIdleConnections reaches the base, and giving up on a request does not.
+// CloseIdleConnections reaches the base. Giving up on a request does not call it.
 func TestCloseIdleConnections(t *testing.T) {
 	b := &idleCloser{RoundTripper: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errBroken })}
 	rt, err := retry.New(newTransport(t, b, headway.Policy{}), retry.Config{MaxRetries: 1})

@@ -14,11 +14,10 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// Config.Retry decides in the place of the rules, for each attempt that was sent, and
-// once for each.
+// Config.Retry decides instead of the rules, once for each attempt that was sent.
 //
 // Public reports: stripe/stripe-ruby 431 (a 409 of a request in flight is not
-// retried), PyGithub/PyGithub 2387 (what is worth a retry only the caller knows).
+// retried), PyGithub/PyGithub 2387 (only the caller knows what is worth a retry).
 func TestTheCallerDecides(t *testing.T) {
 	all := func(d retry.Decision) func(*http.Request, *http.Response, error) retry.Decision {
 		return func(*http.Request, *http.Response, error) retry.Decision { return d }
@@ -29,23 +28,23 @@ func TestTheCallerDecides(t *testing.T) {
 		method string
 		want   string
 	}{
-		"default":           {all(retry.Default), answers(503, 200), "GET", "0@0s 1@500ms"},
-		"default, final":    {all(retry.Default), answers(409), "GET", "0@0s"},
-		"yes to a 409":      {all(retry.Yes), answers(409), "POST", "0@0s 1@500ms 2@1.5s"},
-		"yes to a 503":      {all(retry.Yes), answers(503), "POST", "0@0s 1@500ms 2@1.5s"},
-		"yes to a success":  {all(retry.Yes), answers(200), "GET", "0@0s 1@500ms 2@1.5s"},
-		"yes to an error":   {all(retry.Yes), answers(0), "POST", "0@0s 1@500ms 2@1.5s"},
+		"default":           {all(retry.Default), responses(503, 200), "GET", "0@0s 1@500ms"},
+		"default, final":    {all(retry.Default), responses(409), "GET", "0@0s"},
+		"yes to a 409":      {all(retry.Yes), responses(409), "POST", "0@0s 1@500ms 2@1.5s"},
+		"yes to a 503":      {all(retry.Yes), responses(503), "POST", "0@0s 1@500ms 2@1.5s"},
+		"yes to a success":  {all(retry.Yes), responses(200), "GET", "0@0s 1@500ms 2@1.5s"},
+		"yes to an error":   {all(retry.Yes), responses(0), "POST", "0@0s 1@500ms 2@1.5s"},
 		"yes to a NoRetry":  {all(retry.Yes), once(429, "X-Should-Retry", "false"), "GET", "0@0s 1@500ms 2@1.5s"},
-		"no to a 429":       {all(retry.No), answers(429), "GET", "0@0s"},
-		"no to an error":    {all(retry.No), answers(0), "GET", "0@0s"},
+		"no to a 429":       {all(retry.No), responses(429), "GET", "0@0s"},
+		"no to an error":    {all(retry.No), responses(0), "GET", "0@0s"},
 		"no to ShouldRetry": {all(retry.No), once(409, "X-Should-Retry", "true"), "GET", "0@0s"},
-		"an unknown value":  {all(99), answers(503, 200), "GET", "0@0s 1@500ms"},
+		"an unknown value":  {all(99), responses(503, 200), "GET", "0@0s 1@500ms"},
 		"one status of many": {func(_ *http.Request, resp *http.Response, _ error) retry.Decision {
 			if resp != nil && resp.StatusCode == 409 {
 				return retry.Yes
 			}
 			return retry.Default
-		}, answers(409, 404), "POST", "0@0s 1@500ms"},
+		}, responses(409, 404), "POST", "0@0s 1@500ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
@@ -62,32 +61,32 @@ func TestTheCallerDecides(t *testing.T) {
 				s.send(req)
 				s.wantSends(tt.want)
 				if asked != s.sends() {
-					s.Errorf("asked %d times about %d attempts", asked, s.sends())
+					s.Errorf("called %d times for %d attempts", asked, s.sends())
 				}
 			})
 		})
 	}
 }
 
-// Yes is bound by all that bounds retries, and what was refused on this side is not
-// put to the function.
+// The other bounds still apply to a Yes, and the function is not called for a request
+// that was refused locally.
 func TestYesIsBound(t *testing.T) {
 	asked := 0
 	yes := func(*http.Request, *http.Response, error) retry.Decision { asked++; return retry.Yes }
 	play(t, headway.Policy{}, retry.Config{Retry: yes}, func(s *scene) {
-		s.script = answers(409)
+		s.script = responses(409)
 		req := request(s.Context(), "POST", "hello")
-		req.GetBody = nil // it does not come again
+		req.GetBody = nil // its body cannot be sent again
 		s.wantStatus(req, 409)
 		s.wantSends("0@0s")
 	})
 	play(t, headway.Policy{}, retry.Config{Retry: yes, MaxElapsed: time.Second}, func(s *scene) {
-		s.script = answers(409)
+		s.script = responses(409)
 		s.wantStatus(request(s.Context(), "POST", ""), 409)
 		s.wantSends("0@0s 1@500ms")
 	})
 	play(t, headway.Policy{}, retry.Config{Retry: yes, Budget: retry.Budget{Start: 1, PerSecond: retry.None, PerRequest: retry.None}}, func(s *scene) {
-		s.script = answers(409)
+		s.script = responses(409)
 		s.wantStatus(request(s.Context(), "POST", ""), 409)
 		s.wantSends("0@0s 1@500ms")
 	})
@@ -99,12 +98,12 @@ func TestYesIsBound(t *testing.T) {
 		})
 	}
 	if asked != 0 {
-		t.Errorf("it was asked %d times about refusals of this side", asked)
+		t.Errorf("it was called %d times for local refusals", asked)
 	}
 }
 
-// A panic or a Goexit in the function harms its own call: the response is closed, and
-// nothing is held, whichever attempt it was about.
+// A panic or a Goexit in the function, at any attempt, affects its own call only: the
+// response is closed, and no slot is kept.
 func TestDecisionPanics(t *testing.T) {
 	for _, end := range []func(){func() { panic("in Retry") }, runtime.Goexit} {
 		for _, at := range []int{0, 1} {
@@ -119,7 +118,7 @@ func TestDecisionPanics(t *testing.T) {
 				var bodies []*body
 				s.script = func(int, *http.Request) (*http.Response, error) {
 					bodies = append(bodies, newBody("no"))
-					return answer(409, bodies[len(bodies)-1]), nil
+					return response(409, bodies[len(bodies)-1]), nil
 				}
 				done := make(chan struct{})
 				go func() {
@@ -138,13 +137,13 @@ func TestDecisionPanics(t *testing.T) {
 				}
 				headwaytest.AssertIdle(s, s.next)
 				asked = 100
-				s.script = answers(404)
+				s.script = responses(404)
 			})
 		}
 	}
 }
 
-// The function runs without locks: it may send a request to the same host.
+// The function runs without locks, so that it may send a request to the same host.
 func TestDecisionMaySend(t *testing.T) {
 	var s *scene
 	asked := 0
@@ -156,13 +155,14 @@ func TestDecisionMaySend(t *testing.T) {
 	}}
 	play(t, headway.Policy{}, cfg, func(sc *scene) {
 		s = sc
-		s.script = answers(503, 200)
+		s.script = responses(503, 200)
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		s.wantSends("0@0s 0@0s 1@500ms")
 	})
 }
 
-// What the caller ends by No is no success of a retry, so that it gives nothing back.
+// A retry whose response the function ends by No is not a success, and returns nothing
+// to the budget.
 func TestNoIsNoSuccess(t *testing.T) {
 	n := 0
 	cfg := retry.Config{Budget: retry.Budget{Start: 5, PerSecond: retry.None, PerRequest: retry.None}, Retry: func(*http.Request, *http.Response, error) retry.Decision {
@@ -172,7 +172,7 @@ func TestNoIsNoSuccess(t *testing.T) {
 		return retry.Default
 	}}
 	play(t, headway.Policy{}, cfg, func(s *scene) {
-		s.script = answers(503)
+		s.script = responses(503)
 		s.wantStatus(request(s.Context(), "GET", ""), 503)
 		if left := s.Left(request(s.Context(), "GET", "")); left != 4_000_000_000 {
 			s.Errorf("%d billionths are left, want 4 of 5 retries", left)
@@ -180,11 +180,11 @@ func TestNoIsNoSuccess(t *testing.T) {
 	})
 }
 
-// A body that is read before the function has decided is the caller's all the same.
+// A body that was read before the function decides is still complete for the caller.
 func TestDecisionLeavesTheBody(t *testing.T) {
 	cfg := retry.Config{Retry: func(*http.Request, *http.Response, error) retry.Decision { return retry.No }}
 	play(t, headway.Policy{}, cfg, func(s *scene) {
-		s.script = func(int, *http.Request) (*http.Response, error) { return answer(429, newBody("hello")), nil }
+		s.script = func(int, *http.Request) (*http.Response, error) { return response(429, newBody("hello")), nil }
 		resp, err := s.RoundTrip(request(s.Context(), "GET", ""))
 		if err != nil {
 			s.Fatal(err)

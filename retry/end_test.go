@@ -17,7 +17,7 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// pause makes the next request of the scene's host start no earlier than in d.
+// pause makes the next request to the scene's host start in d at the earliest.
 func (s *scene) pause(d time.Duration) {
 	s.Helper()
 	err := s.next.SetPolicies([]headway.Policy{{
@@ -51,13 +51,13 @@ func (s *scene) maxWait() time.Duration {
 	return d
 }
 
-// What comes back once nothing more is due: the last response, open and complete.
+// When no retry is due, the last response is returned, open and complete.
 func TestLastResponseIsOpen(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{MaxRetries: 2}, func(s *scene) {
 		var bodies []*body
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			bodies = append(bodies, newBody(fmt.Sprint("failure ", n)))
-			return answer(503, bodies[n]), nil
+			return response(503, bodies[n]), nil
 		}
 		req := request(s.Context(), "GET", "")
 		resp, err := s.RoundTrip(req)
@@ -73,12 +73,12 @@ func TestLastResponseIsOpen(t *testing.T) {
 	})
 }
 
-// The last error is bare.
+// The last error is returned unwrapped.
 func TestLastErrorIsBare(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{MaxRetries: 2}, func(s *scene) {
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if n < 2 {
-				return answer(503, nil), nil
+				return response(503, nil), nil
 			}
 			return nil, timeout{}
 		}
@@ -88,8 +88,8 @@ func TestLastErrorIsBare(t *testing.T) {
 	})
 }
 
-// S78: a request that failed and whose retry is refused: both errors can be
-// reached. It is known at once.
+// S78: if a request failed and its retry is refused, the error wraps both errors. It
+// is returned immediately.
 func TestS78_FailedThenRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy   headway.Policy
@@ -109,7 +109,7 @@ func TestS78_FailedThenRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, tt.policy, retry.Config{}, func(s *scene) {
-				s.script = answers(0)
+				s.script = responses(0)
 				ctx := s.Context()
 				if tt.deadline > 0 {
 					var cancel context.CancelFunc
@@ -129,7 +129,7 @@ func TestS78_FailedThenRefused(t *testing.T) {
 					s.Errorf("got  %s\nwant %s", err, tt.text)
 				}
 				if took := time.Since(s.begin); took != 0 {
-					s.Errorf("took %v, want to be told at once", took)
+					s.Errorf("took %v, want the error immediately", took)
 				}
 				s.wantSends("0@0s")
 			})
@@ -137,7 +137,7 @@ func TestS78_FailedThenRefused(t *testing.T) {
 	}
 }
 
-// S78 for a key that a retry has not got.
+// S78 for a retry that has no key.
 func TestS78_FailedThenNoKey(t *testing.T) {
 	cause := errors.New("no key for a retry")
 	p := headway.Policy{Rules: []headway.Rule{{Name: "r", Limit: limiter.PerSecond(9), Key: func(req *http.Request) (string, error) {
@@ -147,26 +147,26 @@ func TestS78_FailedThenNoKey(t *testing.T) {
 		return "k", nil
 	}}}}
 	play(t, p, retry.Config{}, func(s *scene) {
-		s.script = answers(0)
+		s.script = responses(0)
 		_, err := s.get(s.Context())
 		if !errors.Is(err, headway.ErrKey) || !errors.Is(err, cause) || !errors.Is(err, errBroken) {
 			s.Errorf("got %v, want all of them", err)
 		}
 	})
 	play(t, p, retry.Config{}, func(s *scene) {
-		s.script = answers(503)
+		s.script = responses(503)
 		s.wantStatus(request(s.Context(), "GET", ""), 503) // the response is kept
 	})
 }
 
-// C5 and S78: a pause that comes up while a retry is due refuses it. The error
-// says what the failure was, whose body is gone.
+// C5 and S78: a pause that begins while a retry is due refuses it. The error describes
+// the failure before that, whose body is closed.
 func TestC5_RefusedAfterDraining(t *testing.T) {
 	play(t, headway.Policy{MaxWait: time.Second}, retry.Config{}, func(s *scene) {
 		b := newBody("overloaded")
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			time.AfterFunc(100*time.Millisecond, func() { s.pause(time.Hour) })
-			return answer(503, b, "X-Request-Id", "17"), nil
+			return response(503, b, "X-Request-Id", "17"), nil
 		}
 		_, err := s.get(s.Context())
 		var refused *headway.ThrottledError
@@ -187,15 +187,16 @@ func TestC5_RefusedAfterDraining(t *testing.T) {
 	})
 }
 
-// C6: a pause of 30 minutes against 15: refused at once, with both numbers.
+// C6: a pause of 30 minutes exceeds a MaxElapsed of 15: the retry is refused
+// immediately, with both numbers.
 func TestC6_BothNumbers(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{MaxElapsed: 15 * time.Minute}, func(s *scene) {
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if n == 0 {
 				time.AfterFunc(500*time.Millisecond-1, func() { s.pause(30 * time.Minute) })
-				return answer(503, nil), nil
+				return response(503, nil), nil
 			}
-			return answer(200, nil), nil
+			return response(200, nil), nil
 		}
 		_, err := s.get(s.Context())
 		if err == nil || !strings.Contains(err.Error(), "MaxElapsed 15m0s") || !strings.Contains(err.Error(), "could start in 30m0s") {
@@ -205,30 +206,30 @@ func TestC6_BothNumbers(t *testing.T) {
 			s.Errorf("got %v, want it to be no timeout", err)
 		}
 		if took := time.Since(s.begin); took != 500*time.Millisecond {
-			s.Errorf("took %v, want to be told at the retry", took)
+			s.Errorf("took %v, want the error when the retry is due", took)
 		}
 		// Retries are not switched off.
 		s.pause(time.Nanosecond)
 		time.Sleep(500 * time.Millisecond)
-		s.script = answers(200, 503, 200)
+		s.script = responses(200, 503, 200)
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		s.wantSends("0@0s 0@1s 1@1.5s")
 	})
 }
 
-// MaxElapsed ends a wait that nobody could foretell, too.
+// MaxElapsed also ends a wait whose length could not be predicted.
 func TestMaxElapsedBoundsTheLine(t *testing.T) {
 	play(t, headway.Policy{MaxInFlight: 1}, retry.Config{MaxElapsed: 10 * time.Second}, func(s *scene) {
 		release := make(chan struct{})
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if req.Header.Get("Long") != "" {
 				<-release
-				return answer(200, nil), nil
+				return response(200, nil), nil
 			}
-			return answer(503, newBody("no")), nil
+			return response(503, newBody("no")), nil
 		}
 		go func() {
-			time.Sleep(100 * time.Millisecond) // the other has given its slot back
+			time.Sleep(100 * time.Millisecond) // the other request has released its slot
 			s.wantStatus(request(s.Context(), "GET", "", "Long", "1"), 200)
 		}()
 		_, err := s.get(s.Context())
@@ -240,8 +241,8 @@ func TestMaxElapsedBoundsTheLine(t *testing.T) {
 	})
 }
 
-// The context ends during a backoff, in line, and in flight: at once, and both
-// can be reached.
+// If the context ends during a backoff, in line or in flight, the call ends
+// immediately, and the error wraps both errors.
 func TestContextEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy headway.Policy
@@ -261,7 +262,7 @@ func TestContextEnds(t *testing.T) {
 						<-req.Context().Done()
 						return nil, req.Context().Err()
 					}
-					return answer(503, nil, "X-Request-Id", "17"), nil
+					return response(503, nil, "X-Request-Id", "17"), nil
 				}
 				_, err := s.get(ctx)
 				ended, isError := err.(*retry.Error)
@@ -275,7 +276,7 @@ func TestContextEnds(t *testing.T) {
 			})
 		})
 	}
-	// One that is over before the first attempt, or ends in it: the plain error.
+	// If it ends before or in the first attempt, its error is returned unwrapped.
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
 		ctx, cancel := context.WithCancel(s.Context())
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
@@ -293,7 +294,7 @@ func TestContextEnds(t *testing.T) {
 
 func TestGetBodyFails(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
-		s.script = answers(429)
+		s.script = responses(429)
 		want := errors.New("gone")
 		req := request(s.Context(), "POST", "hello")
 		req.GetBody = func() (io.ReadCloser, error) { return nil, want }
@@ -312,9 +313,9 @@ func TestDrainingIsBounded(t *testing.T) {
 		b := newBody(strings.Repeat("x", 1<<20))
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if n == 0 {
-				return answer(503, b), nil
+				return response(503, b), nil
 			}
-			return answer(200, nil), nil
+			return response(200, nil), nil
 		}
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		if left := b.Reader.(*strings.Reader).Len(); left != 1<<20-4096 || b.closed.Load() != 1 {
@@ -322,12 +323,12 @@ func TestDrainingIsBounded(t *testing.T) {
 		}
 	})
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
-		r, w := io.Pipe() // nobody writes to it
+		r, w := io.Pipe() // nothing is written to it
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if n == 0 {
-				return answer(503, r), nil
+				return response(503, r), nil
 			}
-			return answer(200, nil), nil
+			return response(200, nil), nil
 		}
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		s.wantSends("0@0s 1@1s") // half a second each for the body and the backoff
@@ -337,19 +338,19 @@ func TestDrainingIsBounded(t *testing.T) {
 	})
 }
 
-// A local answer ends the retrying as a refusal does.
+// A local response ends the retrying as a refusal does.
 func TestAnswerResponseEndsIt(t *testing.T) {
 	play(t, headway.Policy{Refusal: headway.RefuseWithResponse, Limits: []limiter.Limit{limiter.PerMinute(1)}, MaxWait: time.Second}, retry.Config{}, func(s *scene) {
-		s.script = answers(0)
+		s.script = responses(0)
 		resp, err := s.get(s.Context())
 		if err != nil || resp.StatusCode != 429 || resp.Header.Get("Headway-Refused") != "limit" {
-			s.Errorf("got %v, %v, want the local answer", resp, err)
+			s.Errorf("got %v, %v, want the local response", resp, err)
 		}
 		s.wantSends("0@0s")
 	})
 }
 
-// A panic or a Goexit in an attempt leaves nothing open and nobody in line.
+// After a panic or a Goexit in an attempt, nothing is open and no request is in line.
 func TestPanics(t *testing.T) {
 	for _, end := range []func(){func() { panic("base") }, runtime.Goexit} {
 		play(t, headway.Policy{MaxInFlight: 1}, retry.Config{}, func(s *scene) {
@@ -358,7 +359,7 @@ func TestPanics(t *testing.T) {
 				if n == 1 {
 					end()
 				}
-				return answer(503, b), nil
+				return response(503, b), nil
 			}
 			done := make(chan struct{})
 			go func() {

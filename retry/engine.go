@@ -11,20 +11,22 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// newEngine returns go-retryablehttp, set up for calls that are under way. It
-// keeps the loop: it calls back whether to go on, drains and closes what failed, and
-// sends again.
+// newEngine returns a go-retryablehttp client that runs the loop of a call: it
+// checks whether another attempt is due, drains and closes the failed response, and
+// sends the next attempt.
 //
-// It never sees the caller's request or response: it would read the
-// body whole and change the request, and an http.Client below it may follow a
-// redirect, or close a response whose Location it cannot read. What it sends and
-// gets are stand-ins, and the call in their context knows the real ones. Nor do
-// its backoff and its count of retries do: the former runs when the response is
-// drained already and has no context, the latter when the call is decided on.
+// The client never sees the caller's request or response, for two reasons. It would
+// read the whole body and change the request. And its http.Client may follow a
+// redirect, or close a response whose Location it cannot parse. It sends stand-ins
+// instead; their context holds the call, which has the real request and response.
+//
+// Its own backoff and its count of retries are switched off. The backoff has no
+// context and begins only when the response is drained. The count begins only when
+// the retry is decided on.
 func newEngine() *retryablehttp.Client {
 	return &retryablehttp.Client{
-		// Neither jar nor timeout, and no CloseIdleConnections: giving up on one
-		// request is no reason to close the connections of others.
+		// standIn has no CloseIdleConnections: the client calls that when it gives up,
+		// and would close the connections of other requests.
 		HTTPClient: &http.Client{Transport: standIn{}},
 		RetryMax:   math.MaxInt,
 		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
@@ -48,7 +50,7 @@ var (
 	standInHeader = http.Header{}
 )
 
-// loop takes the call through the engine, from its first outcome on.
+// loop runs the call through the engine, from the outcome of its first attempt on.
 func (c *call) loop() error {
 	req := &http.Request{Method: http.MethodGet, URL: standInURL, Header: standInHeader}
 	req = req.WithContext(context.WithValue(c.req.Context(), callKey{}, c))
@@ -56,11 +58,11 @@ func (c *call) loop() error {
 	return err
 }
 
-// A standIn is what the engine sends through.
+// A standIn is the base transport of the engine.
 type standIn struct{}
 
-// RoundTrip sends the next attempt of the request's call, if one is due, and
-// returns a response with the body of what that came to.
+// RoundTrip sends the next attempt of the call in the request's context, if one is
+// due. The response that it returns is a stand-in with the real body.
 func (standIn) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := callFrom(req.Context())
 	if c.next != nil {
@@ -73,12 +75,12 @@ func (standIn) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// drainFor is how long a response that failed is drained before its connection
-// is given up.
+// drainFor is how long a failed response is drained before it is closed, which
+// gives its connection up.
 const drainFor = 500 * time.Millisecond
 
-// A draining is a body that the engine drains and closes. It bounds the bytes,
-// this the time.
+// A draining is a body that the engine drains and closes. The engine bounds the
+// bytes, and draining bounds the time.
 type draining struct {
 	body  io.ReadCloser
 	timer *time.Timer

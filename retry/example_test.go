@@ -18,7 +18,7 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// hiccups answers 503, then 429, then 200.
+// hiccups responds with 503, then 429, then 200.
 func hiccups(a headwaytest.Arrival, r *headwaytest.Reply) {
 	r.Status = []int{503, 429, 200}[min(a.N, 2)]
 	r.Header.Set("Retry-After", "0") // else the Transport waits, a second at first
@@ -64,7 +64,7 @@ func ExampleIdempotent() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// A search by POST changes nothing, so that it may come twice.
+	// A search by POST changes nothing, so that it may be repeated.
 	ctx := retry.Idempotent(context.Background())
 	req, err := http.NewRequestWithContext(ctx, "POST", "https://api.example.com/search", nil)
 	if err != nil {
@@ -79,9 +79,9 @@ func ExampleIdempotent() {
 	// Output: 200
 }
 
-// An SDK that retries by itself gets a context whose requests share one
-// allowance: its attempts and these add up and do not multiply. Better still is
-// to switch its retries off, where it can.
+// For an SDK that retries by itself, make a context whose requests share one
+// allowance: its retries and those of this package then add up instead of
+// multiplying. If the SDK can switch its retries off, that is better.
 func ExampleShared() {
 	vendor := &headwaytest.Vendor{Script: func(_ headwaytest.Arrival, r *headwaytest.Reply) { r.Status = 503 }}
 	transport, err := headway.NewTransport(vendor, headway.Config{})
@@ -93,7 +93,7 @@ func ExampleShared() {
 		log.Fatal(err)
 	}
 
-	// What an SDK does inside: three attempts at one call.
+	// An SDK makes up to three attempts for one call.
 	sdk := func(ctx context.Context) error {
 		for range 3 {
 			req, err := http.NewRequestWithContext(ctx, "GET", "https://api.example.com/item", nil)
@@ -118,9 +118,9 @@ func ExampleShared() {
 	// Output: sdk: giving up after 7 attempts: 3 of its own and 4 more
 }
 
-// Another's retries in the place of these: failsafe-go's. Outside of the
-// Transport they wait in line like any request. They must not argue with its
-// refusals, and say which attempt it is.
+// Another library, here failsafe-go, can do the retries. Its attempts pass the
+// Transport, and wait in line like any other request. It must not retry the
+// Transport's refusals, and it marks each attempt by its number.
 func Example_failsafe() {
 	vendor := &headwaytest.Vendor{Script: hiccups}
 	transport, err := headway.NewTransport(vendor, headway.Config{
@@ -162,7 +162,7 @@ func Example_failsafe() {
 	}
 	resp.Body.Close()
 	fmt.Println(resp.StatusCode)
-	_, err = get() // the one call of this hour is spent
+	_, err = get() // the limit of one request per hour is used up
 	fmt.Println("throttled:", errors.Is(err, headway.ErrThrottled))
 	// Output:
 	// start of attempt 0

@@ -11,8 +11,8 @@ func (t *Transport) SetJitter(part float64) {
 	t.jitter = func(d time.Duration) time.Duration { return time.Duration(part * float64(d)) }
 }
 
-// Left returns the room that the host of a request has for retries, in
-// billionths.
+// Left returns what the retry budget of a request's host has, in billionths of a
+// retry.
 func (t *Transport) Left(req *http.Request) int64 {
 	b := t.budgets.of(req.URL)
 	b.mu.Lock()
@@ -28,5 +28,5 @@ func (t *Transport) Hosts() int {
 	return len(t.budgets.hosts)
 }
 
-// Backoff returns a random backoff before the retry that comes after n others.
+// Backoff returns a random backoff before the retry that follows n others.
 func (t *Transport) Backoff(n int) time.Duration { return t.backoff(n) }

@@ -26,35 +26,35 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// What an error means for retry: never again, always again, or again where doing it
-// twice is doing it once.
+// Whether a request is retried after an error: never, always, or only if repeating it
+// has no further effect.
 const (
 	never   = "never"
 	always  = "always"
 	perhaps = "perhaps"
 )
 
-// A fault makes a way in which a request fails over real connections.
+// A fault is one way in which a request fails over real connections.
 type fault struct {
 	text    string // what the error says
 	again   string
 	ignored bool // by the breaker: it was the caller's fault
 	base    func(t *testing.T) http.RoundTripper
 	url     func(t *testing.T) string
-	// change makes the request what it has to be; nil: nothing. first is called
-	// before, with a client over the same base.
+	// change prepares the request; nil: nothing to prepare. first is called before,
+	// with a client over the same base.
 	change func(*http.Request)
 	first  func(t *testing.T, base http.RoundTripper, url string)
 }
 
 var errBody = errors.New("the body has failed")
 
-// Every error that net/http returns, as far as it can be provoked, with what it
-// means. The texts that package internal/fault knows are net/http's own, so that this
-// test must fail where another version of Go changes one.
+// Every error of net/http that can be provoked, with its meaning. Package
+// internal/fault knows some errors by net/http's texts, so that this test must fail
+// when another version of Go changes one.
 //
 // Public reports: aws/aws-sdk-go-v2 2083 and zoharbabin/web-researcher-mcp 674
-// (retried a name that does not exist).
+// (which retried a name that does not exist).
 func TestWhoseFaultItWas(t *testing.T) {
 	for name, f := range map[string]fault{
 		// The request cannot be sent.
@@ -231,7 +231,7 @@ func (f *fault) makeBase(t *testing.T) http.RoundTripper {
 	return with(func(*http.Transport) {})(t)
 }
 
-// with makes a transport of net/http's.
+// with makes an *http.Transport.
 func with(change func(*http.Transport)) func(*testing.T) http.RoundTripper {
 	return func(t *testing.T) http.RoundTripper {
 		base := new(http.Transport)
@@ -271,7 +271,7 @@ func trusting(change func(*tls.Config)) func(*testing.T) http.RoundTripper {
 	}
 }
 
-// resolving makes a transport whose name server answers with a code, or never.
+// resolving makes a transport whose name server responds with a code, or never.
 func resolving(code int) func(*testing.T) http.RoundTripper {
 	return func(t *testing.T) http.RoundTripper {
 		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -322,7 +322,7 @@ func okServer(t *testing.T) string {
 	return srv.URL
 }
 
-// drain reads a body, and breaks off where that is not whole.
+// drain reads a body until it ends or fails.
 func drain(_ http.ResponseWriter, req *http.Request) {
 	if _, err := io.Copy(io.Discard, req.Body); err != nil {
 		panic(http.ErrAbortHandler)
@@ -360,7 +360,7 @@ func refusing(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// raw is a server that serves its n-th connection so, and then closes it.
+// raw is a server that serves its n-th connection with a function, then closes it.
 func raw(serve func(c net.Conn, n int)) func(*testing.T) string {
 	return func(t *testing.T) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -408,7 +408,7 @@ func readRequest(r *bufio.Reader) {
 // silent reads until the other side closes.
 func silent(c net.Conn, _ int) { io.Copy(io.Discard, c) }
 
-// replying answers with text whatever it is asked, and reads on.
+// replying responds to any request with text, and goes on reading.
 func replying(text string) func(net.Conn, int) {
 	return func(c net.Conn, _ int) {
 		buf := make([]byte, 4096)
@@ -444,7 +444,7 @@ func http2Raw(frame string) func(net.Conn, int) {
 	}
 }
 
-// get makes a connection that can be used again.
+// get leaves a connection that can be reused.
 func get(t *testing.T, base http.RoundTripper, url string) {
 	resp, err := base.RoundTrip(requestTo(t.Context(), "GET", url, ""))
 	if err != nil {
@@ -458,7 +458,7 @@ func header(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header[name] = []string{value} }
 }
 
-// withBody gives a request a body that comes again, and a length.
+// withBody gives a request a length, and a body that can be sent again.
 func withBody(open func() io.ReadCloser, length int64, more ...func(*http.Request)) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Body, r.ContentLength = open(), length
@@ -488,7 +488,7 @@ func (iotestTimeout) Read([]byte) (int, error) {
 
 func (iotestTimeout) Close() error { return nil }
 
-// unclosable is a body that comes whole, and fails when it is closed.
+// unclosable is a complete body that fails when it is closed.
 func unclosable() io.ReadCloser { return failsToClose{strings.NewReader("hello")} }
 
 type failsToClose struct{ io.Reader }
@@ -509,9 +509,9 @@ func closedFile() io.ReadCloser {
 	return f
 }
 
-// The base gets the request itself where nothing of its body can fail, and where
-// nobody asks whose fault it was. Else it gets a copy whose body does what the
-// other does, and the response has the caller's request.
+// The base receives the request itself if its body cannot fail, or if the cause of a
+// failure does not matter. Otherwise it receives a copy whose body behaves like the
+// original, and the response has the caller's request.
 func TestTheBaseGetsTheSameRequest(t *testing.T) {
 	file, err := os.Open("faults_test.go")
 	if err != nil {
@@ -571,8 +571,8 @@ func TestTheBaseGetsTheSameRequest(t *testing.T) {
 	}
 }
 
-// Five requests that cannot be sent, and five whose body fails, leave the breaker of
-// a healthy host closed, and a retry's budget as it is.
+// Five requests that cannot be sent and five whose body fails leave the breaker of a
+// healthy host closed and its retry budget unchanged.
 func TestTheCallersFaultsHarmNobody(t *testing.T) {
 	var served atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -14,18 +14,18 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// once is a script of one answer, and 200 afterwards.
+// once is a script of one response, and 200 afterwards.
 func once(status int, header ...string) func(int, *http.Request) (*http.Response, error) {
 	return func(n int, _ *http.Request) (*http.Response, error) {
 		if n == 0 {
-			return answer(status, nil, header...), nil
+			return response(status, nil, header...), nil
 		}
-		return answer(200, nil), nil
+		return response(200, nil), nil
 	}
 }
 
-// Over a Transport that pauses, a throttled attempt waits in line alone, until the
-// pause is over, and not for its backoff on top.
+// Over a Transport that pauses, a throttled attempt waits only in line, until the pause
+// ends, without a backoff in addition.
 func TestPausedInLineOnly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		script func(int, *http.Request) (*http.Response, error)
@@ -33,7 +33,7 @@ func TestPausedInLineOnly(t *testing.T) {
 	}{
 		"a time":    {once(429, "Retry-After", "7"), "0@0s 1@7s"},
 		"no time":   {once(429), "0@0s 1@1s"},
-		"growing":   {answers(429, 429, 200), "0@0s 1@1s 2@3s"},
+		"growing":   {responses(429, 429, 200), "0@0s 1@1s 2@3s"},
 		"503":       {once(503, "Retry-After", "7"), "0@0s 1@7s"},
 		"its own":   {once(503), "0@0s 1@500ms"},
 		"now":       {once(429, "Retry-After", "0"), "0@0s 1@500ms"},
@@ -49,7 +49,7 @@ func TestPausedInLineOnly(t *testing.T) {
 	}
 }
 
-// A pause that does not fit ends the retrying at once, with the response.
+// A pause that is too long ends the retrying immediately, with the response.
 func TestC41_C6_APauseThatDoesNotFit(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy headway.Policy
@@ -83,21 +83,21 @@ func TestC41_C6_APauseThatDoesNotFit(t *testing.T) {
 // Ten requests with two retries each, at 5 per s, with pauses between.
 func TestC23_RetriesObeyThePause(t *testing.T) {
 	playListening(t, headway.Policy{Limits: []limiter.Limit{limiter.PerSecond(5)}}, retry.Config{}, func(s *scene) {
-		s.script = answers(429, 429, 429, 200)
+		s.script = responses(429, 429, 429, 200)
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		s.wantSends("0@0s 1@1s 2@3s 3@7s")
 	})
 }
 
-// C11: a quota that must be paid for, as only the body says, is not asked again; the
-// caller reads all of it.
+// C11: if the body alone says that a quota must be paid for, the request is not
+// retried, and the caller reads the whole body.
 func TestC11_AnUnpaidQuotaIsFinal(t *testing.T) {
 	const text = `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`
 	for name, play := range map[string]func(*testing.T, headway.Policy, retry.Config, func(*scene)){"listening": playListening, "not": play} {
 		t.Run(name, func(t *testing.T) {
 			play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
 				s.script = func(int, *http.Request) (*http.Response, error) {
-					return answer(429, newBody(text), "Content-Type", "application/json"), nil
+					return response(429, newBody(text), "Content-Type", "application/json"), nil
 				}
 				resp, err := s.RoundTrip(request(s.Context(), "GET", ""))
 				if err != nil {
@@ -113,11 +113,11 @@ func TestC11_AnUnpaidQuotaIsFinal(t *testing.T) {
 	}
 }
 
-// C70, S78: an open breaker ends the retrying, with the failure that came before.
+// C70, S78: an open breaker ends the retrying, with the failure before that.
 func TestS78_AnOpenBreakerEndsIt(t *testing.T) {
 	policy := headway.Policy{Breaker: &breaker.Config{Failures: 1}}
 	playListening(t, policy, retry.Config{}, func(s *scene) {
-		s.script = answers(503)
+		s.script = responses(503)
 		resp, err := s.get(s.Context())
 		if err != nil || resp.StatusCode != 503 {
 			s.Errorf("got %v, %v, want the response of 503", resp, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// sdk is a client that retries by itself: three attempts, whatever is below it.
+// sdk is a client that retries by itself: it makes three attempts over any transport.
 func sdk(ctx context.Context, rt http.RoundTripper, mark func(*http.Request, int)) (sent int, status int) {
 	for n := range 3 {
 		req := request(ctx, "GET", "")
@@ -27,8 +27,8 @@ func sdk(ctx context.Context, rt http.RoundTripper, mark func(*http.Request, int
 	return 3, status
 }
 
-// Two that retry do not multiply: their attempts add up to 5 + 2, not to 5 x 3,
-// where the outer one says which attempt it is, or its calls share an allowance.
+// The retries of two layers do not multiply if the outer one marks its attempts, or if
+// its calls share an allowance: their attempts add up to 5 + 2, not to 5 x 3.
 func TestNestedRetriesAddUp(t *testing.T) {
 	header := func(name string, values ...string) func(*http.Request, int) {
 		return func(req *http.Request, n int) { req.Header.Set(name, values[n]) }
@@ -50,7 +50,7 @@ func TestNestedRetriesAddUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, headway.Policy{}, retry.Config{Budget: retry.Budget{Start: 30}}, func(s *scene) {
-				s.script = answers(503)
+				s.script = responses(503)
 				ctx := s.Context()
 				if tt.ctx != nil {
 					ctx = tt.ctx(ctx)
@@ -66,10 +66,10 @@ func TestNestedRetriesAddUp(t *testing.T) {
 	}
 }
 
-// One of ours over another.
+// One retry.Transport over another.
 func TestNestedOurs(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
-		s.script = answers(503)
+		s.script = responses(503)
 		outer, err := retry.New(newTransport(t, s.Transport, headway.Policy{}), retry.Config{})
 		if err != nil {
 			s.Fatal(err)
@@ -83,10 +83,10 @@ func TestNestedOurs(t *testing.T) {
 	})
 }
 
-// MaxElapsed of what is shared runs from when it was.
+// The MaxElapsed of a shared allowance begins at the call of Shared.
 func TestSharedElapsed(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{MaxElapsed: 10 * time.Second}, func(s *scene) {
-		s.script = answers(503)
+		s.script = responses(503)
 		ctx := retry.Shared(s.Context())
 		time.Sleep(9 * time.Second)
 		s.wantStatus(request(ctx, "GET", ""), 503)
@@ -94,13 +94,13 @@ func TestSharedElapsed(t *testing.T) {
 	})
 }
 
-// What an outer one retries earns nothing: it is no first attempt.
+// A retry of an outer layer adds nothing to the budget: it is not a first attempt.
 func TestNestedEarnsNothing(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{Budget: retry.Budget{PerSecond: retry.None}}, func(s *scene) {
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		s.wantLeft(10_200)
 		s.wantStatus(request(headway.WithAttempt(s.Context(), 1), "GET", ""), 200)
-		s.script = answers(404)
+		s.script = responses(404)
 		s.wantStatus(request(headway.WithAttempt(s.Context(), 1), "GET", ""), 404)
 		s.wantLeft(10_200)
 	})

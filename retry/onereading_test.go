@@ -19,7 +19,7 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// A refusal is a response of a server's, or one that is none.
+// A refusal is a server's response that may or may not throttle.
 type refusal struct {
 	name, dialect string
 	now           time.Time
@@ -28,8 +28,8 @@ type refusal struct {
 	body          string
 }
 
-// refusals returns those that package retryafter is tested with: responses that its
-// headers tell, and some that only the body does.
+// refusals returns the responses that package retryafter is tested with, and some
+// that only the body shows to be refusals.
 func refusals(t *testing.T) []refusal {
 	f, err := os.Open("../retryafter/testdata/corpus.jsonl")
 	if err != nil {
@@ -63,7 +63,7 @@ func refusals(t *testing.T) []refusal {
 	}
 	json := http.Header{"Content-Type": {"application/json"}}
 	return append(all,
-		// hub4j/github-api 2009: neither Retry-After nor a header of the limit.
+		// hub4j/github-api 2009: neither Retry-After nor a header about the limit.
 		refusal{"github's secondary limit", "github", time.Time{}, 403,
 			http.Header{"X-Github-Request-Id": {"1"}, "Content-Type": {"application/json"}},
 			`{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`},
@@ -83,7 +83,7 @@ func refusals(t *testing.T) []refusal {
 	)
 }
 
-// calm is a dialect of the user's own, which refuses with 420.
+// calm is a custom dialect in which 420 is a refusal.
 type calm struct{}
 
 func (calm) Name() string { return "calm" }
@@ -97,15 +97,14 @@ func (calm) Read(status int, h http.Header, _ time.Time) (retryafter.Signal, boo
 	return retryafter.Signal{Throttled: true, RetryAfter: d, HasRetryAfter: err == nil}, true
 }
 
-// Under a policy that listens, the Transport has read the response, and retry goes by
-// that: a refusal pauses if and only if it is retried. The exceptions are what the
-// server or the policy says:
+// Under a policy that listens, the Transport reads the response, and retry follows
+// that reading: a refusal pauses if and only if it is retried. The exceptions are:
 //
 //   - NoRetry, such as a quota that must be paid for: neither.
-//   - An explicit time of zero, and one object that was busy: retried, nobody pauses.
-//   - A time of more than a day: a pause, and the response comes back.
-//   - A 5xx, 408 or 425 that is no throttle: retried for what it is.
-//   - Dialects None: nothing pauses, and retry reads by itself: TestServerTimeIsAFloor.
+//   - An explicit time of zero, or one busy object: retried without a pause.
+//   - A time of more than a day: a pause, and the response is returned.
+//   - A 5xx, 408 or 425 that does not throttle: retried because of its status.
+//   - Dialects None: no pause, and retry reads the response: TestServerTimeIsAFloor.
 func TestPausesIfAndOnlyIfRetried(t *testing.T) {
 	all := append(retryafter.Dialects(), calm{})
 	for _, r := range refusals(t) {
@@ -128,9 +127,9 @@ func TestPausesIfAndOnlyIfRetried(t *testing.T) {
 						begin := time.Now()
 						s.script = func(n int, _ *http.Request) (*http.Response, error) {
 							if n > 0 {
-								return answer(200, nil), nil
+								return response(200, nil), nil
 							}
-							resp := answer(r.status, nil)
+							resp := response(r.status, nil)
 							resp.Header = r.header.Clone()
 							if r.body != "" {
 								resp.Body = newBody(r.body)
@@ -141,23 +140,23 @@ func TestPausesIfAndOnlyIfRetried(t *testing.T) {
 						reader := retryafter.NewReader(dialects, "api.test")
 						said := reader.Read(r.status, r.header, begin)
 						if inside.NeedsBody(reader, r.status, r.header) {
-							if told, ok := reader.ReadBody(r.status, r.header, []byte(r.body), begin); ok {
-								said = told
+							if fromBody, ok := reader.ReadBody(r.status, r.header, []byte(r.body), begin); ok {
+								said = fromBody
 							}
 						}
 						again, paused := s.sends() == 2, pause > 0
-						wait, told := said.Wait()
+						wait, ok := said.Wait()
 						switch {
 						case said.NoRetry:
 							if again || paused && !said.HasRetryAfter {
 								s.Errorf("NoRetry: sent again %t, pause %v, want neither", again, pause)
 							}
 						case said.ShouldRetry, !said.Throttled && (r.status >= 500 || r.status == 408 || r.status == 425):
-						case said.Throttled && (told && wait == 0 || said.Scope == retryafter.ScopeRequest):
+						case said.Throttled && (ok && wait == 0 || said.Scope == retryafter.ScopeRequest):
 							if paused || !again && r.status < 500 {
 								s.Errorf("at once: sent again %t, pause %v, want it again and no pause", again, pause)
 							}
-						case told && wait > 24*time.Hour:
+						case ok && wait > 24*time.Hour:
 							if again {
 								s.Error("more than a day: sent again, want it back")
 							}
@@ -166,7 +165,7 @@ func TestPausesIfAndOnlyIfRetried(t *testing.T) {
 								s.Error("a 503 for a POST is sent again, want it back: what it has done is unknown")
 							}
 						case again != paused || paused != said.Throttled:
-							s.Errorf("sent again %t, pause %v, asked %v, %t, throttled %t: want both or neither", again, pause, wait, told, said.Throttled)
+							s.Errorf("sent again %t, pause %v, asked %v, %t, throttled %t: want both or neither", again, pause, wait, ok, said.Throttled)
 						case again && time.Since(begin) < pause:
 							s.Errorf("sent again after %v, in a pause of %v", time.Since(begin), pause)
 						}
@@ -177,8 +176,8 @@ func TestPausesIfAndOnlyIfRetried(t *testing.T) {
 	}
 }
 
-// A dialect of the user's own may know a refusal by its body alone, with any status
-// and any text; and a 429 is one beside it.
+// A custom dialect may recognize a refusal by its body alone, with any status and any
+// text. A 429 remains a refusal without it.
 func TestOwnDialectAlone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		dialect retryafter.Dialect
@@ -203,9 +202,9 @@ func TestOwnDialectAlone(t *testing.T) {
 			playObserved(t, policy, nil, func(s *scene) {
 				s.script = func(n int, _ *http.Request) (*http.Response, error) {
 					if n > 0 {
-						return answer(200, nil), nil
+						return response(200, nil), nil
 					}
-					resp := answer(tt.status, newBody(tt.body))
+					resp := response(tt.status, newBody(tt.body))
 					if key, value, ok := strings.Cut(tt.header, ": "); ok {
 						resp.Header.Set(key, value)
 					}
@@ -218,7 +217,7 @@ func TestOwnDialectAlone(t *testing.T) {
 	}
 }
 
-// slowly is a dialect of the user's own, which only a body speaks.
+// slowly is a custom dialect that reads only bodies.
 type slowly struct{}
 
 func (slowly) Name() string { return "slowly" }
@@ -229,7 +228,8 @@ func (slowly) ReadBody(_ int, _ http.Header, prefix []byte, _ time.Time) (retrya
 	return retryafter.Signal{Throttled: true, RetryAfter: 7 * time.Second, HasRetryAfter: true}, strings.Contains(string(prefix), "slow down")
 }
 
-// The four that the Transport has paused for and retry gave back, at exact times.
+// Four refusals that made the Transport pause but were once not retried, at exact
+// times.
 func TestWhatOnlyTheTransportReads(t *testing.T) {
 	for name, tt := range map[string]struct {
 		refusal string
@@ -252,9 +252,9 @@ func TestWhatOnlyTheTransportReads(t *testing.T) {
 			playObserved(t, policy, nil, func(s *scene) {
 				s.script = func(n int, _ *http.Request) (*http.Response, error) {
 					if n > 0 {
-						return answer(200, nil), nil
+						return response(200, nil), nil
 					}
-					resp := answer(r.status, newBody(r.body))
+					resp := response(r.status, newBody(r.body))
 					resp.Header = r.header.Clone()
 					return resp, nil
 				}
@@ -265,16 +265,16 @@ func TestWhatOnlyTheTransportReads(t *testing.T) {
 	}
 }
 
-// A custom dialect is asked once for each response, by the Transport alone, at the
-// first attempt as at the others.
+// A custom dialect reads each response once, for the Transport alone, at the first
+// attempt and at the others.
 func TestAResponseIsReadOnce(t *testing.T) {
 	d := &counting{}
 	playObserved(t, headway.Policy{Server: headway.Server{Dialects: []retryafter.Dialect{d}}}, nil, func(s *scene) {
 		s.script = func(n int, _ *http.Request) (*http.Response, error) {
 			if n < 3 {
-				return answer(420, nil, "X-Calm", "1"), nil
+				return response(420, nil, "X-Calm", "1"), nil
 			}
-			return answer(404, nil), nil
+			return response(404, nil), nil
 		}
 		s.wantStatus(request(s.Context(), "GET", ""), 404)
 		s.wantSends("0@0s 1@1s 2@2s 3@3s")
@@ -294,7 +294,7 @@ func (c *counting) Read(status int, h http.Header, now time.Time) (retryafter.Si
 	return c.calm.Read(status, h, now)
 }
 
-// Of what the server asks the policy believes MaxPause, and so does retry.
+// The policy's MaxPause bounds a server's time for retry, too.
 func TestMaxPauseHoldsForRetries(t *testing.T) {
 	for _, asked := range []string{"3600", "9999999"} {
 		playObserved(t, headway.Policy{Server: headway.Server{MaxPause: time.Minute}}, nil, func(s *scene) {
@@ -305,7 +305,7 @@ func TestMaxPauseHoldsForRetries(t *testing.T) {
 	}
 }
 
-// What passes the policy by, or has none, is read by retry itself.
+// The response to a request that bypasses its policy or has none is read by retry.
 func TestReadHereWithoutAPolicy(t *testing.T) {
 	bypass := func(ctx context.Context) context.Context {
 		return headway.WithCall(ctx, headway.Call{Bypass: true})
@@ -327,16 +327,16 @@ func TestReadHereWithoutAPolicy(t *testing.T) {
 	}
 }
 
-// A refusal about one object is retried after the retry's own backoff, and holds
-// nobody else. Stripe marks it in its header; stripe/stripe-ruby 431 and
+// A refusal about one object is retried after the backoff, and holds up no other
+// request. Stripe marks it in its header; stripe/stripe-ruby 431 and
 // beam-community/stripity-stripe 733 ask for a retry of what was locked.
 func TestOneObjectIsRetriedAndNobodyPauses(t *testing.T) {
 	playObserved(t, headway.Policy{Server: headway.Server{Dialects: []retryafter.Dialect{oneObject{}}}}, nil, func(s *scene) {
 		s.script = func(n int, _ *http.Request) (*http.Response, error) {
 			if n == 0 {
-				return answer(429, nil), nil
+				return response(429, nil), nil
 			}
-			return answer(200, nil), nil
+			return response(200, nil), nil
 		}
 		done := make(chan struct{})
 		go func() {
@@ -358,13 +358,13 @@ func (oneObject) Read(status int, _ http.Header, _ time.Time) (retryafter.Signal
 	return retryafter.Signal{Throttled: true, Scope: retryafter.ScopeRequest}, status == 429
 }
 
-// playObserved is play over a Transport that listens as the policy says.
+// playObserved is play over a Transport that listens as its policy says.
 func playObserved(t *testing.T, policy headway.Policy, observer headway.Observer, f func(s *scene)) {
 	t.Helper()
 	playConfig(t, headway.Config{Policies: []headway.Policy{policy}, Observer: observer}, retry.Config{}, f)
 }
 
-// The header is the one that documentation and SDKs spell in their own ways.
+// The header x-should-retry is recognized in the spellings of documentation and SDKs.
 func TestShouldRetryInAnySpelling(t *testing.T) {
 	for _, name := range []string{"Stripe-Should-Retry", "stripe-should-retry", "X-Should-Retry", "x-should-retry"} {
 		for value, want := range map[string]int{"true": 2, "false": 1, "maybe": 1, "": 1} {

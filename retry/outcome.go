@@ -14,20 +14,20 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// An outcome is what an attempt has come to.
+// An outcome says whether an attempt may be retried.
 type outcome uint8
 
 const (
 	// final: a success, or a failure that would be the same again.
 	final outcome = iota
-	// refused: the server has not worked on it.
+	// refused: the server has not processed the request.
 	refused
-	// unknown: the server may have processed it.
+	// unknown: the server may have processed the request.
 	unknown
 )
 
-// ofError returns the outcome of an attempt that ended in err, and whose body was
-// followed by body.
+// ofError returns the outcome of an attempt that ended in err. body watched the
+// request's body, or is nil.
 func ofError(req *http.Request, err error, body *fault.Body) outcome {
 	u := req.URL
 	var (
@@ -35,7 +35,7 @@ func ofError(req *http.Request, err error, body *fault.Body) outcome {
 		name *net.DNSError
 	)
 	switch {
-	case refusedHere(err):
+	case isRefusal(err):
 		return final
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		// Most likely the request cannot be sent. net/http has no type for that error.
@@ -52,19 +52,19 @@ func ofError(req *http.Request, err error, body *fault.Body) outcome {
 	return unknown
 }
 
-// statusOverloaded is what Anthropic and others send in place of a 429 when all
-// their callers together are too many.
+// statusOverloaded is sent by Anthropic and others in place of a 429 when all of
+// their clients together exceed their capacity.
 const statusOverloaded = 529
 
 // ofResponse returns the outcome of an attempt with this response.
 //
-// A 503 that throttles remains unknown: what sends it may have begun to work on the
-// request before it ran into a limit of its own. Any other status throttles only by
-// what its vendor documents.
+// A 503 that throttles is unknown: its sender may have begun to process the request
+// before it reached a limit of its own. Any other status throttles only if its
+// vendor documents that.
 func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
 	code := resp.StatusCode
 	switch {
-	case code < 400 || s.NoRetry || answeredHere(resp):
+	case code < 400 || s.NoRetry || isRefusalResponse(resp):
 		return final
 	case s.ShouldRetry: // the server vouches for it
 		return refused
@@ -80,22 +80,21 @@ func ofResponse(resp *http.Response, s *retryafter.Signal) outcome {
 	return final
 }
 
-// refusedHere reports whether err is a refusal of the Transport's: the request
-// was not sent, and to retry would be to argue. All kinds of them stand here, and
-// nowhere else in this package.
-func refusedHere(err error) bool {
+// isRefusal reports whether err is a local refusal, by the Transport or a limiter
+// below it: the request was not sent, and a retry would only be refused again.
+func isRefusal(err error) bool {
 	return errors.Is(err, headway.ErrThrottled) || errors.Is(err, headway.ErrOpen) || errors.Is(err, headway.ErrKey) ||
 		errors.As(err, new(*limiter.Refusal)) // of a limiter below
 }
 
-// answeredHere reports whether resp is such a refusal, under
-// headway.RefuseWithResponse.
-func answeredHere(resp *http.Response) bool {
+// isRefusalResponse reports whether resp is the Transport's response to a refused
+// request, under headway.RefuseWithResponse.
+func isRefusalResponse(resp *http.Response) bool {
 	return resp.StatusCode >= 400 && len(resp.Header["Headway-Refused"]) > 0
 }
 
-// isCertError reports whether the peer has shown no certificate to trust, as it
-// will again.
+// isCertError reports whether err is about a certificate that is not trusted, which
+// a retry does not change.
 func isCertError(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError

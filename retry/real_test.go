@@ -21,7 +21,7 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// A server is a real one that counts its connections.
+// A server is a real server that counts its connections.
 type server struct {
 	*httptest.Server
 	accepted, open atomic.Int64
@@ -52,7 +52,7 @@ func newClient(t *testing.T, next *headway.Transport, cfg retry.Config) *http.Cl
 	return c
 }
 
-// client returns a retrying client of a real network, with short backoffs.
+// client returns a retrying client over the real network, with short backoffs.
 func client(t *testing.T, base *http.Transport, p headway.Policy, cfg retry.Config) (*http.Client, *headway.Transport) {
 	t.Helper()
 	next := newTransport(t, base, p)
@@ -63,8 +63,8 @@ func client(t *testing.T, base *http.Transport, p headway.Policy, cfg retry.Conf
 	return newClient(t, next, cfg), next
 }
 
-// C30: 503, 503, 200: two bodies drained and closed, the third open, over one
-// connection.
+// C30: after 503, 503, 200, two bodies are drained and closed, and the third is open.
+// All came over one connection.
 func TestC30_OneConnection(t *testing.T) {
 	var n atomic.Int64
 	srv := newServer(t, func(w http.ResponseWriter, req *http.Request) {
@@ -106,7 +106,7 @@ func TestC32_BodyComesAgain(t *testing.T) {
 		}
 	})
 	defer close(gone)
-	// The first attempt fails once it has arrived; the others may take their time.
+	// The first attempt fails after it has arrived; the others may take their time.
 	hasty, patient := &http.Transport{ResponseHeaderTimeout: time.Millisecond}, new(http.Transport)
 	defer hasty.CloseIdleConnections()
 	defer patient.CloseIdleConnections()
@@ -139,7 +139,7 @@ func requestTo(ctx context.Context, method, u, text string) *http.Request {
 	return req
 }
 
-// A refused connection is safe for a POST, and a reset one is not.
+// A POST is retried after a refused connection, but not after a reset one.
 func TestC39_RealConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -177,11 +177,11 @@ func TestC39_RealConnections(t *testing.T) {
 	}
 }
 
-// A client's timeout counts all attempts, and says so through *url.Error.
+// A client's timeout spans all attempts, and the *url.Error reports it.
 func TestClientTimeout(t *testing.T) {
 	srv := newServer(t, func(w http.ResponseWriter, req *http.Request) { w.WriteHeader(503) })
 	c, _ := client(t, new(http.Transport), headway.Policy{Limits: []limiter.Limit{limiter.Every(time.Hour)}}, retry.Config{})
-	c.Timeout = 5 * time.Minute // over which it would be an error
+	c.Timeout = 5 * time.Minute // a longer call fails
 	resp, err := c.Get(srv.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -197,8 +197,8 @@ func TestClientTimeout(t *testing.T) {
 	}
 }
 
-// 10,000 calls of every kind leave no goroutine, no connection, nobody in line,
-// and no slot behind.
+// 10,000 calls of every kind leave no goroutine, connection, request in line or slot
+// behind.
 func TestNothingIsLeft(t *testing.T) {
 	srv := newServer(t, func(w http.ResponseWriter, req *http.Request) {
 		switch rand.IntN(8) {
@@ -274,13 +274,13 @@ func TestNothingIsLeft(t *testing.T) {
 	goleak.VerifyNone(t)
 }
 
-// A success at the first try costs at most two allocations.
+// A success at the first attempt costs at most two allocations.
 func TestAllocFirstTry(t *testing.T) {
 	if raceEnabled {
 		return // the race detector allocates by itself; make test runs this without it too
 	}
 	req := request(t.Context(), "GET", "")
-	resp := answer(200, nil)
+	resp := response(200, nil)
 	for name, cfg := range map[string]retry.Config{"default": {}, "MaxElapsed": {MaxElapsed: time.Minute}} {
 		rt, err := retry.New(newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) { return resp, nil }),
 			headway.Policy{Limits: []limiter.Limit{{N: 1_000_000, Per: time.Second, Law: limiter.Bucket}}}), cfg)

@@ -16,10 +16,10 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// Reports of faults in other retrying clients, replayed here.
+// Reports of faults in other retrying clients, reproduced here.
 
 // hashicorp/go-retryablehttp 94, kubernetes/kubernetes 113933, VictoriaMetrics 11508: a
-// server answers before it has read the body, and the transport goes on reading it after
+// server responds before it has read the body, and the transport goes on reading it after
 // RoundTrip has returned, while the next attempt rewinds the same reader. Here each
 // attempt reads a body of its own, whole, and each is closed once, by the base.
 func TestReportBodyIsStillRead(t *testing.T) {
@@ -40,7 +40,7 @@ func TestReportBodyIsStillRead(t *testing.T) {
 				got = append(got, string(b))
 				mu.Unlock()
 			})
-			return answer(503, nil), nil
+			return response(503, nil), nil
 		}), headway.Config{Policies: []headway.Policy{{Hosts: []string{"*"}}}})
 		if err != nil {
 			t.Fatal(err)
@@ -67,9 +67,9 @@ func TestReportBodyIsStillRead(t *testing.T) {
 	})
 }
 
-// openclaw/clawscan 58: a Retry-After that wraps is answered by six attempts at once.
-// Here the call ends at once with the answer that there is: its retry cannot be sent in
-// time, and none is sent early.
+// openclaw/clawscan 58: a Retry-After that overflows leads to six attempts at once.
+// Here the call ends immediately with the response that it has, because no retry could
+// be sent in time.
 func TestReportRetryAfterWraps(t *testing.T) {
 	for _, seconds := range []string{"9223372036", "9223372037", "18446744074", "99999999999999999999"} {
 		t.Run(seconds, func(t *testing.T) {
@@ -88,9 +88,9 @@ func TestReportRetryAfterWraps(t *testing.T) {
 }
 
 // homeylab/tdarr-exporter 105 and steipete/eightctl 97: a call that is cancelled during
-// its backoff sleeps on, sends once more, or keeps the response of the attempt before
-// open. alexfalkowski/go-service 2584: one that is over before it has begun keeps its
-// body open. Here it ends at once, and everything is closed.
+// its backoff sleeps on, sends once more, or keeps the previous response open.
+// alexfalkowski/go-service 2584: a call that is cancelled before it begins keeps its
+// body open. Here the call ends immediately, and everything is closed.
 func TestReportCancelsInABackoff(t *testing.T) {
 	for n := range 4 { // attempts before it
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestReportCancelsInABackoff(t *testing.T) {
 				s.script = func(int, *http.Request) (*http.Response, error) {
 					b := newBody("down")
 					bodies = append(bodies, b)
-					return answer(503, b), nil
+					return response(503, b), nil
 				}
 				ctx, cancel := context.WithCancel(s.Context())
 				defer cancel()

@@ -21,15 +21,15 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// timeout is an error of a base whose own timeout is over.
+// timeout is the error of a base whose own timeout has passed.
 type timeout struct{}
 
 func (timeout) Error() string { return "timeout awaiting response headers" }
 func (timeout) Timeout() bool { return true }
 
-// Which outcome is tried again, for which request. C39: a POST that was cut off
-// is sent once, with a key again. C40: the method is the request's, though there
-// is no response.
+// Which outcomes are retried, for which requests. C39: a POST that was cut off is not
+// retried, unless it has an idempotency key. C40: the method is that of the request,
+// so that it is known without a response.
 func TestWhatIsSentAgain(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	noRoute := &net.OpError{Op: "dial", Err: errors.New("no route to host")}
@@ -109,7 +109,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 						if tt.err != nil {
 							return nil, tt.err
 						}
-						return answer(tt.status, nil, tt.header...), nil
+						return response(tt.status, nil, tt.header...), nil
 					}
 					if r.ctx == nil {
 						r.ctx = s.Context()
@@ -133,10 +133,10 @@ func TestWhatIsSentAgain(t *testing.T) {
 	}
 }
 
-// What cannot be rewound is sent once, and so is what nobody can send.
+// A request whose body cannot be rewound, or that cannot be sent at all, is sent once.
 func TestWhatIsNeverSentAgain(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
-		s.script = answers(429, 429, 200)
+		s.script = responses(429, 429, 200)
 		req := request(s.Context(), "PUT", "hello")
 		req.GetBody = nil
 		s.wantStatus(req, 429)
@@ -151,7 +151,7 @@ func TestWhatIsNeverSentAgain(t *testing.T) {
 
 func TestUnsendableIsSentOnce(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
-		s.script = answers(0)
+		s.script = responses(0)
 		for _, u := range []string{"htps://api.test", "https:///x"} {
 			req := request(s.Context(), "GET", "")
 			req.URL.Scheme, req.URL.Host, _ = strings.Cut(u, "://")
@@ -164,7 +164,7 @@ func TestUnsendableIsSentOnce(t *testing.T) {
 	})
 }
 
-// C39: what is sent again has the same key and body.
+// C39: a retry has the same key and body.
 func TestC39_SameKeyAndBody(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
@@ -172,7 +172,7 @@ func TestC39_SameKeyAndBody(t *testing.T) {
 			if string(text) != "hello" || err != nil || req.ContentLength != 5 || req.Header.Get("Idempotency-Key") != "k" {
 				s.Errorf("attempt %d: got %q of %d, %v, %v", n, text, req.ContentLength, req.Header, err)
 			}
-			return answers(0, 500, 429, 201)(n, req)
+			return responses(0, 500, 429, 201)(n, req)
 		}
 		s.wantStatus(request(s.Context(), "POST", "hello", "Idempotency-Key", "k"), 201)
 		s.wantSends("0@0s 1@500ms 2@1.5s 3@3.5s")
@@ -183,24 +183,24 @@ func TestC39_SameKeyAndBody(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	cfg := retry.Config{MaxRetries: 8, MinBackoff: time.Second, MaxBackoff: 10 * time.Second, Budget: retry.Budget{Start: 30}}
 	play(t, headway.Policy{}, cfg, func(s *scene) {
-		s.script = answers(503)
+		s.script = responses(503)
 		s.wantStatus(request(s.Context(), "GET", ""), 503)
 		s.wantSends("0@0s 1@1s 2@3s 3@7s 4@15s 5@25s 6@35s 7@45s 8@55s")
 	})
 	play(t, headway.Policy{}, cfg, func(s *scene) {
 		s.SetJitter(0)
-		s.script = answers(503)
+		s.script = responses(503)
 		s.wantStatus(request(s.Context(), "GET", ""), 503)
 		s.wantSends("0@0s 1@0s 2@0s 3@0s 4@0s 5@0s 6@0s 7@0s 8@0s")
 	})
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
-		s.script = answers(503)
+		s.script = responses(503)
 		s.wantStatus(request(s.Context(), "GET", ""), 503)
 		s.wantSends("0@0s 1@500ms 2@1.5s 3@3.5s 4@7.5s")
 	})
 }
 
-// The default jitter is spread over all of the backoff.
+// The default jitter is spread over the whole backoff.
 func TestBackoffJitter(t *testing.T) {
 	next := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) { return nil, nil }), headway.Policy{})
 	rt, err := retry.New(next, retry.Config{})
@@ -223,7 +223,7 @@ func TestBackoffJitter(t *testing.T) {
 	}
 }
 
-// A server's time is a floor, and jitter only adds to it.
+// A server's time is a lower bound, and jitter only adds to it.
 func TestServerTimeIsAFloor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
@@ -247,7 +247,7 @@ func TestServerTimeIsAFloor(t *testing.T) {
 			play(t, headway.Policy{}, retry.Config{MaxRetries: 1}, func(s *scene) {
 				s.SetJitter(tt.jitter)
 				s.script = func(n int, req *http.Request) (*http.Response, error) {
-					return answer(tt.status, nil, tt.header...), nil
+					return response(tt.status, nil, tt.header...), nil
 				}
 				s.wantStatus(request(s.Context(), "GET", ""), tt.status)
 				s.wantSends(tt.want)
@@ -256,34 +256,34 @@ func TestServerTimeIsAFloor(t *testing.T) {
 	}
 }
 
-// Where the Transport holds the next attempt for as long as the server asks, it
-// waits there, and nowhere else.
+// If the Transport holds the next attempt until the server's time, the attempt waits
+// there only.
 func TestThrottledWaitsInLineOnce(t *testing.T) {
 	p := headway.Policy{Limits: []limiter.Limit{limiter.Every(7 * time.Second)}}
 	play(t, p, retry.Config{}, func(s *scene) {
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if n == 0 {
-				return answer(429, nil, "Retry-After", "7"), nil
+				return response(429, nil, "Retry-After", "7"), nil
 			}
-			return answer(200, nil), nil
+			return response(200, nil), nil
 		}
 		var all sync.WaitGroup
 		all.Go(func() { s.wantStatus(request(s.Context(), "GET", ""), 200) })
-		time.Sleep(100 * time.Millisecond) // its retry is in line since 0 s
+		time.Sleep(100 * time.Millisecond) // its retry has been in line since 0 s
 		all.Go(func() { s.wantStatus(request(s.Context(), "GET", "", "Second", "1"), 200) })
 		all.Wait()
 		s.wantSends("0@0s 1@7s 0@14s")
 	})
-	// A limit that has room a little before that is no reason to be early.
+	// A limit that has room slightly before that does not make the retry early.
 	almost := headway.Policy{Limits: []limiter.Limit{limiter.Every(7*time.Second - 5*time.Millisecond)}}
 	play(t, almost, retry.Config{MaxRetries: 1}, func(s *scene) {
-		s.script = func(int, *http.Request) (*http.Response, error) { return answer(429, nil, "Retry-After", "7"), nil }
+		s.script = func(int, *http.Request) (*http.Response, error) { return response(429, nil, "Retry-After", "7"), nil }
 		s.wantStatus(request(s.Context(), "GET", ""), 429)
 		s.wantSends("0@0s 1@7.5s")
 	})
 	// The backoff and the time in line run at once.
 	play(t, p, retry.Config{}, func(s *scene) {
-		s.script = answers(503, 200)
+		s.script = responses(503, 200)
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		s.wantSends("0@0s 1@7s")
 	})
@@ -295,9 +295,9 @@ func TestC23_RetriesPassTheLimiter(t *testing.T) {
 	play(t, headway.Policy{Limits: []limiter.Limit{limiter.PerSecond(5)}}, cfg, func(s *scene) {
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if headway.AttemptFrom(req.Context()) < 2 {
-				return answer(500, nil), nil
+				return response(500, nil), nil
 			}
-			return answer(200, nil), nil
+			return response(200, nil), nil
 		}
 		var all sync.WaitGroup
 		for range 10 {
@@ -310,7 +310,8 @@ func TestC23_RetriesPassTheLimiter(t *testing.T) {
 	})
 }
 
-// C41: the pause is longer than what is left: back at once, with the response.
+// C41: if the pause is longer than the time that is left, the response is returned
+// immediately.
 func TestC41_TooLongAPause(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy headway.Policy
@@ -356,7 +357,7 @@ func TestC41_TooLongAPause(t *testing.T) {
 				var last *body
 				s.script = func(n int, req *http.Request) (*http.Response, error) {
 					last = newBody("wait")
-					return answer(429, last, "Retry-After", tt.after), nil
+					return response(429, last, "Retry-After", tt.after), nil
 				}
 				resp, err := s.RoundTrip(request(ctx, "GET", ""))
 				if err != nil || resp.StatusCode != 429 || resp.Header.Get("Retry-After") != tt.after {
@@ -374,14 +375,14 @@ func TestC41_TooLongAPause(t *testing.T) {
 	}
 }
 
-// A retry stands in line with the slot of the response before it given back.
+// When a retry enters the line, the slot of the previous attempt has been released.
 func TestMaxInFlightOne(t *testing.T) {
 	play(t, headway.Policy{MaxInFlight: 1, MaxWait: headway.NoWait}, retry.Config{}, func(s *scene) {
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
 			if n < 2 {
-				return answer(500, newBody("no")), nil
+				return response(500, newBody("no")), nil
 			}
-			return answer(200, newBody("yes")), nil
+			return response(200, newBody("yes")), nil
 		}
 		s.wantStatus(request(s.Context(), "GET", ""), 200)
 		s.wantSends("0@0s 1@500ms 2@1.5s")
@@ -393,7 +394,7 @@ func TestS16_FirstAttemptOnly(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		rule := headway.Rule{Name: "r", Limit: limiter.PerMinute(10), FirstAttemptOnly: first}
 		play(t, headway.Policy{Rules: []headway.Rule{rule}}, retry.Config{}, func(s *scene) {
-			s.script = answers(500, 500, 500, 200)
+			s.script = responses(500, 500, 500, 200)
 			s.wantStatus(request(s.Context(), "GET", ""), 200)
 			want := int64(6)
 			if first {
@@ -409,7 +410,7 @@ func TestS16_FirstAttemptOnly(t *testing.T) {
 // Events say which attempt they are about.
 func TestEventsCarryTheAttempt(t *testing.T) {
 	var got []int
-	base := roundTripper(func(*http.Request) (*http.Response, error) { return answer(500, nil), nil })
+	base := roundTripper(func(*http.Request) (*http.Response, error) { return response(500, nil), nil })
 	next, err := headway.NewTransport(base, headway.Config{
 		Policies: []headway.Policy{{Hosts: []string{"*"}, Limits: []limiter.Limit{limiter.PerMinute(9)}}},
 		Observer: headway.ObserverFunc(func(_ context.Context, e headway.Event) { got = append(got, e.Attempt) }),
@@ -430,7 +431,7 @@ func TestEventsCarryTheAttempt(t *testing.T) {
 	}
 }
 
-// A refusal of the Transport's own is not retried.
+// The Transport's own refusal is not retried.
 func TestLocalRefusalsAreNotRetried(t *testing.T) {
 	full := headway.Policy{Limits: []limiter.Limit{limiter.PerHour(1)}, MaxWait: headway.NoWait}
 	play(t, full, retry.Config{}, func(s *scene) {
@@ -464,8 +465,8 @@ func TestLocalRefusalsAreNotRetried(t *testing.T) {
 	})
 }
 
-// A redirect is followed by the client above, and is no attempt. C33: its body
-// comes again, after a retry too.
+// A redirect is followed by the client above, and does not count as an attempt. C33:
+// its body is sent again, also after a retry.
 func TestC33_RedirectAfterARetry(t *testing.T) {
 	play(t, headway.Policy{}, retry.Config{}, func(s *scene) {
 		s.script = func(n int, req *http.Request) (*http.Response, error) {
@@ -474,11 +475,11 @@ func TestC33_RedirectAfterARetry(t *testing.T) {
 			}
 			switch n {
 			case 1:
-				return answer(307, nil, "Location", "https://other.test/"), nil
+				return response(307, nil, "Location", "https://other.test/"), nil
 			case 3:
-				return answer(200, nil), nil
+				return response(200, nil), nil
 			}
-			return answer(429, nil), nil
+			return response(429, nil), nil
 		}
 		c := &http.Client{Transport: s.Transport}
 		resp, err := c.Do(request(s.Context(), "POST", "hello"))
@@ -493,7 +494,7 @@ func TestC33_RedirectAfterARetry(t *testing.T) {
 	})
 }
 
-// Random scripts: never more sends than allowed, never one that is early.
+// Random scripts never cause more attempts than allowed, or an early one.
 func TestNeverTooOftenNeverEarly(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -518,13 +519,13 @@ func TestNeverTooOftenNeverEarly(t *testing.T) {
 				case 0:
 					return nil, errBroken
 				case 1:
-					return answer(500, nil), nil
+					return response(500, nil), nil
 				case 2:
-					return answer(200, nil), nil
+					return response(200, nil), nil
 				}
 				after := r.IntN(4)
 				earliest = time.Since(s.begin) + time.Duration(after)*time.Second
-				return answer(429, nil, "Retry-After", string(rune('0'+after))), nil
+				return response(429, nil, "Retry-After", string(rune('0'+after))), nil
 			}
 			s.get(s.Context())
 		})

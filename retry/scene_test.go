@@ -37,8 +37,8 @@ type scene struct {
 	log []string   // "attempt@start"
 }
 
-// play runs f in a bubble, over a Transport that does not listen to answers: what
-// is waited for is the retry's own doing. Every backoff is as long as it can be.
+// play runs f in a bubble, over a Transport that does not read responses: every wait
+// is package retry's own. Every backoff is as long as possible.
 func play(t *testing.T, policy headway.Policy, cfg retry.Config, f func(s *scene)) {
 	t.Helper()
 	policy.Server.Dialects = []retryafter.Dialect{retryafter.None}
@@ -51,8 +51,8 @@ func playListening(t *testing.T, policy headway.Policy, cfg retry.Config, f func
 	playConfig(t, headway.Config{Policies: []headway.Policy{policy}}, cfg, f)
 }
 
-// playConfig is playListening over a Transport of any kind. A policy without hosts
-// is for all.
+// playConfig is playListening over a Transport with any configuration. A policy
+// without hosts is for all.
 func playConfig(t *testing.T, transport headway.Config, cfg retry.Config, f func(s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func (s *scene) serve(req *http.Request) (*http.Response, error) {
 		defer req.Body.Close()
 	}
 	if script == nil {
-		return answer(200, nil), nil
+		return response(200, nil), nil
 	}
 	resp, err := script(n, req)
 	if resp != nil {
@@ -99,7 +99,7 @@ func (s *scene) serve(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// wantSends compares all sends, "attempt@start" each, parted by spaces.
+// wantSends compares all attempts, each as "attempt@start", separated by spaces.
 func (s *scene) wantSends(want string) {
 	s.Helper()
 	s.mu.Lock()
@@ -115,8 +115,8 @@ func (s *scene) sends() int {
 	return len(s.log)
 }
 
-// answer returns a response without a body; header is names and values in turn.
-func answer(status int, body io.ReadCloser, header ...string) *http.Response {
+// response returns a response; header is names and values in turn.
+func response(status int, body io.ReadCloser, header ...string) *http.Response {
 	resp := &http.Response{StatusCode: status, Header: make(http.Header), Body: http.NoBody}
 	if body != nil {
 		resp.Body = body
@@ -127,11 +127,11 @@ func answer(status int, body io.ReadCloser, header ...string) *http.Response {
 	return resp
 }
 
-// answers is a script of statuses, the last for ever; 0 is a broken connection.
-func answers(statuses ...int) func(int, *http.Request) (*http.Response, error) {
+// responses is a script of statuses, the last one repeated; 0 is a broken connection.
+func responses(statuses ...int) func(int, *http.Request) (*http.Response, error) {
 	return func(n int, req *http.Request) (*http.Response, error) {
 		if status := statuses[min(n, len(statuses)-1)]; status != 0 {
-			return answer(status, nil), nil
+			return response(status, nil), nil
 		}
 		return nil, errBroken
 	}
@@ -155,7 +155,7 @@ func request(ctx context.Context, method, body string, header ...string) *http.R
 	return req
 }
 
-// get sends a GET, and closes what comes back.
+// get sends a GET, and closes the response.
 func (s *scene) get(ctx context.Context) (*http.Response, error) {
 	s.Helper()
 	return s.send(request(ctx, "GET", ""))
@@ -173,7 +173,7 @@ func (s *scene) send(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// wantStatus sends a request and compares the status of what comes back.
+// wantStatus sends a request and compares the status of the response.
 func (s *scene) wantStatus(req *http.Request, want int) {
 	s.Helper()
 	resp, err := s.send(req)
@@ -182,7 +182,7 @@ func (s *scene) wantStatus(req *http.Request, want int) {
 	}
 }
 
-// A body is a response's, and tells what became of it.
+// A body is the body of a response; it records how it was used.
 type body struct {
 	io.Reader
 	closed atomic.Int32

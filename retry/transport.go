@@ -22,7 +22,7 @@ type Transport struct {
 	config  Config // with its defaults
 	budgets *budgets
 	engine  *retryablehttp.Client
-	jitter  func(time.Duration) time.Duration // a random time below that
+	jitter  func(time.Duration) time.Duration // returns a random time below its argument
 }
 
 // New returns a Transport over next. The error names every mistake in cfg, and a
@@ -63,21 +63,21 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.config.MaxElapsed > 0 {
 		began = time.Now()
 	}
-	heard := readings.Get().(*attempt.Reading)
-	resp, body, err := t.send(req, heard)
-	if err != nil && refusedHere(err) || err == nil && answeredHere(resp) {
-		readings.Put(heard)
+	reading := readings.Get().(*attempt.Reading)
+	resp, body, err := t.send(req, reading)
+	if err != nil && isRefusal(err) || err == nil && isRefusalResponse(resp) {
+		readings.Put(reading)
 		return resp, err
 	}
 	if headway.AttemptFrom(req.Context()) == 0 {
 		t.budgets.of(req.URL).first()
 	}
 	if err == nil && resp.StatusCode < 400 && t.config.Retry == nil {
-		readings.Put(heard)
+		readings.Put(reading)
 		return resp, nil
 	}
-	c := call{t: t, req: req, resp: resp, err: err, body: body, heard: *heard}
-	readings.Put(heard)
+	c := call{t: t, req: req, resp: resp, err: err, body: body, reading: *reading}
+	readings.Put(reading)
 	c.allowance, _ = req.Context().Value(sharedKey{}).(*allowance)
 	if c.allowance == nil {
 		c.allowance = &allowance{began: began}
@@ -85,17 +85,18 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.run()
 }
 
-// readings are for what the Transport leaves, so that a call which succeeds at once
-// does not allocate one.
+// readings are reused, so that a call whose first attempt succeeds does not
+// allocate one.
 var readings = sync.Pool{New: func() any { return new(attempt.Reading) }}
 
-// send sends one attempt, and follows its body where that can fail and come again.
-func (t *Transport) send(req *http.Request, heard *attempt.Reading) (*http.Response, *fault.Body, error) {
+// send sends one attempt. If its body can be sent again, the returned *fault.Body
+// watches the body for errors.
+func (t *Transport) send(req *http.Request, reading *attempt.Reading) (*http.Response, *fault.Body, error) {
 	sent, body := req, (*fault.Body)(nil)
 	if req.GetBody != nil { // else it is not retried anyway
 		sent, body = fault.Watch(req)
 	}
-	resp, err := attempt.RoundTrip(t.next, sent, heard)
+	resp, err := attempt.RoundTrip(t.next, sent, reading)
 	if resp != nil && resp.Request == sent {
 		resp.Request = req
 	}

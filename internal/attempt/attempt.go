@@ -12,12 +12,12 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// An Attempt is one of the requests that are sent for one call.
+// An Attempt describes one of the requests that are sent for one call.
 type Attempt struct {
-	N  int       // how many were sent before it
+	N  int       // how many attempts were sent before it
 	By time.Time // the last instant at which it may start; zero: none
-	// Free means that it costs nothing, so that it waits for no limit. It is to
-	// ask by, not to send.
+	// Free means that the attempt costs nothing, so that it waits for no limit. It is
+	// only passed to Delay, not sent.
 	Free bool
 }
 
