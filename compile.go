@@ -186,8 +186,3 @@ func (c *config) plans() (list []*roster.Plan) {
 func specOf(l limiter.Limit) law.Spec {
 	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
 }
-
-// limitOf is the way back.
-func limitOf(s law.Spec) limiter.Limit {
-	return limiter.Limit{N: s.N, Per: s.Per, Law: limiter.Law(s.Kind), Burst: s.Burst, Strict: s.Strict, Unit: limiter.Unit(s.Unit), Location: s.Location}
-}

@@ -138,7 +138,7 @@ func (q *Quota) Wait(ctx context.Context, n int64) error {
 	}
 	v.HandOver()
 	v.reportStart(ctx)
-	v.Sent()
+	v.Send()
 	return nil
 }
 

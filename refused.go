@@ -2,6 +2,7 @@ package headway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,8 +10,43 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/limiter"
 )
+
+// refuse returns what the caller of a refused request gets.
+func (v *request) refuse(ctx context.Context, r *line.Refusal) (*http.Response, error) {
+	refused := v.refused(ctx, r)
+	if v.policy.Refusal == RefuseWithResponse {
+		return refusalResponse(v.req, refused), nil
+	}
+	return nil, refused
+}
+
+// refused reports a refusal, and returns it as the error that callers get. It is the one place
+// where refusals become public.
+func (v *request) refused(ctx context.Context, r *line.Refusal) refusalError {
+	if r.Reason == line.ByBreaker {
+		e := &OpenError{Policy: v.policy.name, Host: v.name, RetryAfter: r.RetryAfter, Err: r.Cause}
+		v.report(ctx, Event{Kind: EventOpenRefused, RetryAfter: e.RetryAfter, Err: e.Err})
+		return e
+	}
+	e := &ThrottledError{Policy: v.policy.name, Host: v.name, Store: v.Down}
+	e.Refusal = limiter.Refusal{Reason: limiter.Reason(r.Reason), RetryAfter: r.RetryAfter, AtLeast: r.AtLeast}
+	if r.Deadline {
+		e.Err = context.DeadlineExceeded
+	}
+	if c := v.Need(r.Need); c != nil {
+		e.Rule, e.KeyDigest = c.Rule.Name, v.t.digests.Of(c.Key)
+	} else if r.Announced {
+		e.Rule = learnedName(r.Name)
+	}
+	v.report(ctx, Event{
+		Kind: EventRefused, Rule: e.Rule, KeyDigest: e.KeyDigest, Wait: v.Waited,
+		Reason: e.Reason, RetryAfter: e.RetryAfter, AtLeast: e.AtLeast,
+	})
+	return e
+}
 
 // refusalResponse returns the response that RefuseWithResponse stands for.
 //

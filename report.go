@@ -2,10 +2,10 @@ package headway
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/headway-go/headway/breaker"
-	"github.com/headway-go/headway/internal/desk"
 	"github.com/headway-go/headway/internal/roster"
 )
 
@@ -43,6 +43,19 @@ func (v *request) report(ctx context.Context, e Event) {
 	if v.kept != nil {
 		v.kept.list = append(v.kept.list, e)
 		return
+	}
+	v.t.observe(ctx, e)
+}
+
+// reportStart reports a start, under the rule that has the fewest units left.
+func (v *request) reportStart(ctx context.Context) {
+	if v.t.observer == nil {
+		return
+	}
+	e := Event{Kind: EventStart, Policy: v.policy.name, Host: v.name, Attempt: AttemptFrom(ctx), Wait: v.Waited, Away: v.Down != nil}
+	claims := v.Claims.All()
+	for i := range claims {
+		v.t.reportTake(ctx, &e, &claims[i], v.Remaining(&claims[i]))
 	}
 	v.t.observe(ctx, e)
 }
@@ -129,12 +142,16 @@ func (t *Transport) reportNotices(ctx context.Context) {
 	if notices == nil {
 		return
 	}
-	kinds := [...]EventKind{desk.StoreDown: EventStoreDown, desk.StoreUp: EventStoreUp, desk.StoreRow: EventStoreRow, desk.StoreClock: EventStoreClock}
 	var list []Event
 	for _, n := range notices {
-		e := Event{Kind: kinds[n.Kind], Err: n.Err}
-		if r := n.Row; r != nil {
-			e.Policy, e.Host, e.Rule, e.KeyDigest, e.Away = r.Policy, r.Host, r.Rule, r.KeyDigest, !r.Anew
+		e := Event{Kind: EventStoreDown, Policy: n.Policy, Host: n.Host, Rule: n.Rule, KeyDigest: n.KeyDigest, Err: n.Err}
+		switch {
+		case n.Row != nil:
+			e.Kind, e.Err, e.Away = EventStoreRow, n.Row, !n.Row.Anew
+		case n.Back != 0:
+			e.Kind, e.Err = EventStoreClock, fmt.Errorf("the store's clock has been set back by %v or more", n.Back)
+		case n.Err == nil:
+			e.Kind = EventStoreUp
 		}
 		list = append(list, e)
 	}

@@ -30,16 +30,48 @@ type request struct {
 	reading *attempt.Reading // where to leave how its response was read; nil: nowhere
 	body    *fault.Body      // what follows its body; nil: nothing
 	cancel  func()           // of AttemptTimeout; nil: none, or the body's
-
-	sent, done bool
 }
 
-// run takes the request through its steps, the first of which, the policy of its host, is
-// taken already.
-func (v *request) run(ctx context.Context, call Call) (resp *http.Response, err error) {
+// roundTrip is RoundTrip, and leaves in reading how the response was read, unless that
+// is nil. Most requests can start at once, and take the short way of short.go.
+func (t *Transport) roundTrip(req *http.Request, reading *attempt.Reading) (*http.Response, error) {
+	ctx := req.Context()
+	with := carriedFrom(ctx)
+	if req.URL == nil || with != nil && with.Bypass { // the base transport has an error for no URL
+		return t.base.RoundTrip(req)
+	}
+	if r := t.findRoute(req.URL); r != nil && r.budgets != nil && with == nil && ctx.Err() == nil {
+		if at, pass, ok := desk.Start(ctx, r.host, r.gate, r.budgets, r.listens); ok {
+			if t.observer != nil {
+				t.reportShortStart(r, req, at)
+			}
+			if !r.listens && r.gate == nil {
+				return oneOf(t.base.RoundTrip(req))
+			}
+			return t.sendStarted(r, req, at, pass, reading)
+		}
+	}
+	return t.roundTripInFull(ctx, req, with, reading)
+}
+
+// roundTripInFull takes a request through all steps. It is a function of its own, since what it
+// needs takes a good part of the stack.
+//
+//go:noinline
+func (t *Transport) roundTripInFull(ctx context.Context, req *http.Request, with *carried, reading *attempt.Reading) (resp *http.Response, err error) {
+	// 1. Which policy has the host?
+	v := request{t: t, req: req, route: t.route(req.URL), reading: reading}
+	if v.policy == nil {
+		return t.base.RoundTrip(req)
+	}
 	defer v.finish(ctx)
-	if v.record != nil {
-		defer func() { v.record.end(v, resp, err) }()
+	var call Call
+	if with != nil {
+		call = with.Call
+		if with.trace != nil {
+			v.record = v.newRecord(with.trace)
+			defer func() { v.record.end(&v, resp, err) }()
+		}
 	}
 	// 2. Which rules match, whose budgets are they, and what does it cost?
 	if err := v.match(call); err != nil {
@@ -63,9 +95,8 @@ func (v *request) run(ctx context.Context, call Call) (resp *http.Response, err 
 	// 5. Start. Handing over is the last step before sending, so that the base transport gets
 	// requests that are due at one instant in their order.
 	v.reportStart(ctx)
-	v.Sent()
-	v.sent = true
-	v.record.started(v)
+	v.Send()
+	v.record.started(&v)
 	// 6. Send.
 	resp, err = v.send(ctx)
 	v.record.answered()
@@ -171,53 +202,6 @@ func (v *request) opened(ctx context.Context) {
 	}
 }
 
-// refuse returns what the caller of a refused request gets.
-func (v *request) refuse(ctx context.Context, r *line.Refusal) (*http.Response, error) {
-	refused := v.refused(ctx, r)
-	if v.policy.Refusal == RefuseWithResponse {
-		return refusalResponse(v.req, refused), nil
-	}
-	return nil, refused
-}
-
-// refused reports a refusal, and returns it as the error that callers get. It is the one place
-// where refusals become public.
-func (v *request) refused(ctx context.Context, r *line.Refusal) refusalError {
-	if r.Reason == line.ByBreaker {
-		e := &OpenError{Policy: v.policy.name, Host: v.name, RetryAfter: r.RetryAfter, Err: r.Cause}
-		v.report(ctx, Event{Kind: EventOpenRefused, RetryAfter: e.RetryAfter, Err: e.Err})
-		return e
-	}
-	e := &ThrottledError{Policy: v.policy.name, Host: v.name, Store: v.Down}
-	e.Refusal = limiter.Refusal{Reason: limiter.Reason(r.Reason), RetryAfter: r.RetryAfter, AtLeast: r.AtLeast}
-	if r.Deadline {
-		e.Err = context.DeadlineExceeded
-	}
-	if c := v.Need(r.Need); c != nil {
-		e.Rule, e.KeyDigest = c.Rule.Name, v.t.digests.Of(c.Key)
-	} else if r.Announced {
-		e.Rule = learnedName(r.Name)
-	}
-	v.report(ctx, Event{
-		Kind: EventRefused, Rule: e.Rule, KeyDigest: e.KeyDigest, Wait: v.Waited,
-		Reason: e.Reason, RetryAfter: e.RetryAfter, AtLeast: e.AtLeast,
-	})
-	return e
-}
-
-// reportStart reports a start, under the rule that has the fewest units left.
-func (v *request) reportStart(ctx context.Context) {
-	if v.t.observer == nil {
-		return
-	}
-	e := Event{Kind: EventStart, Policy: v.policy.name, Host: v.name, Attempt: AttemptFrom(ctx), Wait: v.Waited, Away: v.Down != nil}
-	claims := v.Claims.All()
-	for i := range claims {
-		v.t.reportTake(ctx, &e, &claims[i], v.Remaining(&claims[i]))
-	}
-	v.t.observe(ctx, e)
-}
-
 // respond does what is due once the base transport has returned. The observer gets
 // what it reports at the end: a slow one delays no pause, refund, slot or breaker.
 func (v *request) respond(ctx context.Context, call Call, resp *http.Response, err error) (*http.Response, error) {
@@ -240,7 +224,6 @@ func (v *request) respond(ctx context.Context, call Call, resp *http.Response, e
 	if v.Gate != nil {
 		late = v.Record(v.policy.result(v.req, resp, err, &s, v.body))
 	}
-	v.done = true
 	if err != nil {
 		return nil, err
 	}
@@ -263,13 +246,11 @@ func (v *request) finish(ctx context.Context) {
 		v.cancel()
 	}
 	late := v.Return(ctx)
-	if !v.sent {
-		if v.req.Body != nil {
-			v.req.Body.Close()
-		}
-	} else if !v.done {
+	if v.Sent {
 		v.t.reportChanges(v.Gate)
 		v.t.reportChanges(late)
+	} else if v.req.Body != nil {
+		v.req.Body.Close()
 	}
 }
 

@@ -2,14 +2,10 @@ package headway
 
 import (
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/headway-go/headway/internal/attempt"
 	"github.com/headway-go/headway/internal/fault"
-	"github.com/headway-go/headway/internal/inside"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/roster"
 	"github.com/headway-go/headway/retryafter"
@@ -20,76 +16,6 @@ import (
 // remembered, and taken under one lock, without a Ticket. As soon as anything is out of the
 // ordinary, the way goes on as for every other request: before the start in request.run, after
 // it in request.obey.
-
-// A route is what was found out for the requests to one host, by the spelling of
-// their URLs. It is read-only.
-type route struct {
-	config  *config  // it holds while these policies are in force
-	url     *url.URL // its scheme and host; of the request
-	name    string   // the canonical host
-	policy  *policy  // nil: none
-	reader  *retryafter.Reader
-	host    *roster.Host // holds until the host has been forgotten
-	gate    *roster.Gate // of host; nil: no breaker
-	listens bool         // what responses announce is used
-	// budgets is what every request to the host takes one unit of. Nil where
-	// requests differ: there are rules that match some only, or have a key or a
-	// cost.
-	budgets []*line.Budget
-}
-
-// findRoute returns the route of a URL from the cache, or nil.
-func (t *Transport) findRoute(u *url.URL) *route {
-	return t.routes.Find(t.config.Load().number, u.Scheme, u.Host)
-}
-
-// route returns the route of a URL, from the cache or found out. The host of the
-// latter is nil: the desk finds it.
-func (t *Transport) route(u *url.URL) route {
-	if r := t.findRoute(u); r != nil {
-		found := *r
-		found.url = u
-		return found
-	}
-	r := route{config: t.config.Load(), url: u}
-	name, i := r.config.hosts.Lookup(u.Scheme, u.Host)
-	if r.name = strings.Clone(name); i >= 0 {
-		r.policy = r.config.policies[i]
-		r.reader, r.listens = inside.ForHost(r.policy.reader, r.name), r.policy.plan.Listens
-	} else {
-		t.putRoute(r)
-	}
-	return r
-}
-
-// putRoute puts a route into the cache, without the URL.
-func (t *Transport) putRoute(r route) {
-	u := r.url
-	r.url = nil
-	t.routes.Put(r.config.number, u.Scheme, u.Host, r)
-}
-
-// remember puts a route into the cache with its host, unless it is a Quota's, or
-// to an overflow entry, which a host leaves as soon as there is room.
-func (t *Transport) remember(of *route, h *roster.Host, g *roster.Gate) {
-	if of.url == nil || h.Name == "" && !of.policy.Shared || g != nil && g.Host == "" {
-		return
-	}
-	r := *of
-	r.host, r.gate, r.budgets = h, g, nil
-	if r.policy.uniform() {
-		r.budgets = t.desk.Budgets(r.policy.plan, h, g)
-	}
-	t.putRoute(r)
-}
-
-// uniform reports whether every request without a Call takes one unit of each of the same
-// budgets, and nothing else is to be done for it.
-func (p *policy) uniform() bool {
-	return p.AttemptTimeout == 0 && p.Classify == nil && !slices.ContainsFunc(p.rules, func(r rule) bool {
-		return r.Rule.Narrow || r.first || r.key != nil || r.cost != nil || r.settle != nil
-	})
-}
 
 // reportShortStart reports a request that has taken a unit of each of the route's
 // budgets at an instant. If the observer panics, it has not.

@@ -143,7 +143,7 @@ func hostStatus(st *desk.Status) HostStatus {
 		}
 	}
 	for _, b := range st.Budgets {
-		h.Rules = append(h.Rules, RuleStatus{Rule: b.Rule.Name, KeyDigest: b.KeyDigest, Limit: limitOf(b.Limit), Remaining: b.Left, Age: b.Age})
+		h.Rules = append(h.Rules, RuleStatus{Rule: b.Rule.Name, KeyDigest: b.KeyDigest, Limit: b.Limit, Remaining: b.Left, Age: b.Age})
 	}
 	for _, a := range st.Announced {
 		rule := ""

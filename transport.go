@@ -1,7 +1,6 @@
 package headway
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -127,46 +126,6 @@ func init() {
 		reading.Done = false
 		return t.(*Transport).roundTrip(req, reading)
 	}
-}
-
-// roundTrip is RoundTrip, and leaves in reading how the response was read, unless that
-// is nil. Most requests can start at once: they go the short way of short.go.
-func (t *Transport) roundTrip(req *http.Request, reading *attempt.Reading) (*http.Response, error) {
-	ctx := req.Context()
-	with := carriedFrom(ctx)
-	if req.URL == nil || with != nil && with.Bypass { // the base transport has an error for no URL
-		return t.base.RoundTrip(req)
-	}
-	if r := t.findRoute(req.URL); r != nil && r.budgets != nil && with == nil && ctx.Err() == nil {
-		if at, pass, ok := desk.Start(ctx, r.host, r.gate, r.budgets, r.listens); ok {
-			if t.observer != nil {
-				t.reportShortStart(r, req, at)
-			}
-			if !r.listens && r.gate == nil {
-				return oneOf(t.base.RoundTrip(req))
-			}
-			return t.sendStarted(r, req, at, pass, reading)
-		}
-	}
-	return t.roundTripInFull(ctx, req, with, reading)
-}
-
-// roundTripInFull is roundTrip for a request that may have to wait. It is apart from that
-// since what it needs takes a good part of the stack.
-//
-//go:noinline
-func (t *Transport) roundTripInFull(ctx context.Context, req *http.Request, with *carried, reading *attempt.Reading) (*http.Response, error) {
-	v := request{t: t, req: req, route: t.route(req.URL), reading: reading}
-	if v.policy == nil {
-		return t.base.RoundTrip(req)
-	}
-	if with == nil {
-		with = new(carried)
-	}
-	if with.trace != nil {
-		v.record = v.newRecord(with.trace)
-	}
-	return v.run(ctx, with.Call)
 }
 
 // CloseIdleConnections closes the base transport's idle connections, if it can.

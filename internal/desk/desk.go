@@ -6,7 +6,7 @@
 //	refusal, err := desk.Enter(ctx, &ticket)   it waits for its turn, or is refused
 //	defer ticket.Return()                      whatever happens from here on
 //	ticket.HandOver()                          the next one due at this instant may go
-//	ticket.Sent()                              it is in flight
+//	ticket.Send()                              it is in flight
 //	ticket.Responded(ctx)                      strict units count from here on
 //	ticket.Pause, ticket.Limit                 what the response announces
 //	ticket.Done(result)                        it is no longer in flight; the breaker knows
@@ -101,6 +101,7 @@ type Ticket struct {
 	Down      error // why the store does not decide, though there is one
 	Waited    time.Duration
 	At        time.Duration // the start, by the clock of its line or of the store
+	Sent      bool          // see Send
 
 	desk     *Desk
 	needs    List[line.Need] // what the claims take, without those that cost nothing
@@ -109,8 +110,8 @@ type Ticket struct {
 	stored   *stored       // its way through the store; nil: in memory
 	before   time.Duration // how long it waited in a store's line that it has left
 
-	located, granted, handed, sent, responded bool
-	announced                                 bool // its needs have what a response has brought
+	located, granted, handed, responded bool
+	announced                           bool // its needs have what a response has brought
 }
 
 // A List keeps its first few elements in place, so that what holds it stays on the stack: a
@@ -226,15 +227,15 @@ func (k *Ticket) HandOver() {
 	k.Host.Line.Sent(&k.grant)
 }
 
-// Sent says that the request is about to be sent, or that a Quota's units are its own.
-func (k *Ticket) Sent() {
+// Send says that the request is about to be sent, or that a Quota's units are its own.
+func (k *Ticket) Send() {
 	k.HandOver()
-	k.sent = true
+	k.Sent = true
 }
 
 // Cancel gives back a start that was not sent, if there is one.
 func (k *Ticket) Cancel() {
-	if !k.granted || k.sent {
+	if !k.granted || k.Sent {
 		return
 	}
 	k.granted = false
@@ -343,7 +344,7 @@ func (k *Ticket) Return(ctx context.Context) (late *roster.Gate) {
 	if k.stored != nil {
 		defer k.stored.line.Unuse()
 	}
-	if !k.sent {
+	if !k.Sent {
 		k.Cancel()
 		return nil // the slot has gone back with the rest
 	}

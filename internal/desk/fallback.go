@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -98,28 +97,11 @@ func share(l law.Spec, of float64) law.Spec {
 	return l
 }
 
-// A Notice is something that has happened to the store, to be reported once.
+// A Notice is something that has happened to the store, to be reported once; of a Row, with
+// the budget that it holds, or whose pauses and limits, as far as that is known.
 type Notice struct {
-	Kind NoticeKind
-	Err  error
-	Row  *Row // StoreRow
-}
-
-// NoticeKind is what has happened.
-type NoticeKind uint8
-
-const (
-	StoreDown  NoticeKind = iota // it cannot be asked
-	StoreUp                      // it can be asked again
-	StoreRow                     // a row cannot be read
-	StoreClock                   // its clock was set back
-)
-
-// A Row is which budget or announcements cannot be read, as far as that is known.
-type Row struct {
-	Anew               bool // the row was set aside, and its name has begun anew
-	Policy, Host, Rule string
-	KeyDigest          string
+	storeline.Notice
+	Policy, Host, Rule, KeyDigest string
 }
 
 // Notices returns, once and to one caller, what has happened to the store.
@@ -128,32 +110,27 @@ func (d *Desk) Notices() (list []Notice) {
 		return nil
 	}
 	for _, n := range d.shared.client.Notices() {
-		switch {
-		case n.Row != nil:
-			list = append(list, Notice{StoreRow, n.Row, d.rowOf(n.Row)})
-		case n.Back != 0:
-			list = append(list, Notice{Kind: StoreClock, Err: fmt.Errorf("the store's clock has been set back by %v or more", n.Back)})
-		case n.Err == nil:
-			list = append(list, Notice{Kind: StoreUp})
-		default:
-			list = append(list, Notice{Kind: StoreDown, Err: n.Err})
+		own := Notice{Notice: n}
+		if n.Row != nil {
+			d.nameRow(&own)
 		}
+		list = append(list, own)
 	}
 	return list
 }
 
-func (d *Desk) rowOf(e *store.RowError) *Row {
-	row := &Row{Anew: e.Anew}
+// nameRow names what the row of a notice holds.
+func (d *Desk) nameRow(n *Notice) {
+	group, name := n.Row.Group, n.Row.Name
 	for _, p := range *d.plans.Load() {
-		if strings.HasPrefix(e.Group, p.Stored.Group) {
-			row.Policy, row.Host = p.Name, hostOf(e.Group)
-			if r, digest := p.RuleOf(e.Name); r != nil {
-				row.Rule, row.KeyDigest = r.Name, digest
+		if strings.HasPrefix(group, p.Stored.Group) {
+			n.Policy, n.Host = p.Name, hostOf(group)
+			if r, digest := p.RuleOf(name); r != nil {
+				n.Rule, n.KeyDigest = r.Name, digest
 			}
 		}
 	}
-	if name, _, _ := strings.Cut(e.Name, "/"); name == all {
-		row.KeyDigest = digestsOf(e.Name)
+	if first, _, _ := strings.Cut(name, "/"); first == all {
+		n.KeyDigest = digestsOf(name)
 	}
-	return row
 }

@@ -3,10 +3,10 @@ package desk
 import (
 	"time"
 
-	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/roster"
 	"github.com/headway-go/headway/internal/storeline"
+	"github.com/headway-go/headway/limiter"
 	"github.com/headway-go/headway/store"
 )
 
@@ -25,7 +25,7 @@ type Status struct {
 type Budget struct {
 	Rule      *roster.Rule
 	KeyDigest string
-	Limit     law.Spec
+	Limit     limiter.Limit
 	Left      int64
 	Age       time.Duration // since a store has said so; zero in memory
 }
@@ -70,7 +70,7 @@ func statusLocal(s *roster.Sight) Status {
 		}
 		for i, left := range part.Left {
 			h := &held[from+i]
-			st.Budgets = append(st.Budgets, Budget{Rule: h.Rule, KeyDigest: h.Digest, Limit: h.Rule.Local, Left: left})
+			st.Budgets = append(st.Budgets, Budget{Rule: h.Rule, KeyDigest: h.Digest, Limit: limitOf(&h.Rule.Local), Left: left})
 		}
 		for _, e := range part.Announced {
 			a := Announced{Announced: e, KeyDigest: e.Label}
@@ -131,7 +131,7 @@ func statusStored(p *roster.Plan, l *storeline.Line) Status {
 		}
 		budgets[k.Name] = budget{r, digest}
 		if k.Reported {
-			st.Budgets = append(st.Budgets, Budget{Rule: r, KeyDigest: digest, Limit: r.Limit, Left: k.Remaining, Age: k.Age})
+			st.Budgets = append(st.Budgets, Budget{Rule: r, KeyDigest: digest, Limit: limitOf(&r.Limit), Left: k.Remaining, Age: k.Age})
 		}
 	}
 	for _, e := range found {

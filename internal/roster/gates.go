@@ -1,7 +1,6 @@
 package roster
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -26,12 +25,23 @@ type Gate struct {
 	of   *Roster
 	Host string // empty for what new hosts share
 
-	breaker atomic.Pointer[breaker.Breaker] // nil: the policy has none any more
+	breaker atomic.Pointer[breaker.Breaker] // none: the policy has none any more
 	config  breaker.Config                  // breaker's; guarded by the host's mu
 	closed  *ticket                         // the latest of a closed breaker; guarded by the line's lock
 
 	// Changes are the changes of state to report, where the Roster is Watched.
 	Changes outbox.Queue[breaker.Change]
+}
+
+// none stands for the breaker of a policy that has none any more: it is closed, and stays so,
+// since no result reaches it.
+var none = must(breaker.New(breaker.Config{}, nil))
+
+func must(b *breaker.Breaker, err error) *breaker.Breaker {
+	if err != nil {
+		panic(err) // policies are valid
+	}
+	return b
 }
 
 // A ticket is what a breaker has let a request through with. Requests that pass in one
@@ -122,9 +132,8 @@ func (h *Host) newGateLocked(t *Roster, host string) *Gate {
 	g.entry.host = h
 	g.used.Store(true)
 	g.line.Breaker = g
-	if p := h.hosts.current.Load(); p != nil {
-		g.set(p.Breaker)
-	}
+	g.breaker.Store(none)
+	g.setLocked(h.hosts.current.Load().breaker())
 	return g
 }
 
@@ -142,38 +151,34 @@ func (h *Host) forgetGate(host string) bool {
 
 // setGatesLocked puts all gates under p, which may be nil.
 func (h *Host) setGatesLocked(p *Plan) {
-	var c *breaker.Config
-	if p != nil {
-		c = p.Breaker
-	}
 	gs := h.gates.Load()
 	if gs == nil {
 		return
 	}
 	for _, g := range gs.hosts {
-		g.set(c)
+		g.setLocked(p.breaker())
 		g.Recheck()
 	}
 	if gs.own != nil {
-		gs.own.set(c)
+		gs.own.setLocked(p.breaker())
 		gs.own.Recheck()
 	}
 }
 
-// set puts the gate under a Config; nil is no breaker. A breaker that was not closed is
-// re-created open, which is no change to report. The host's lock is held.
-func (g *Gate) set(c *breaker.Config) {
+// setLocked puts the gate under a Config; nil is no breaker. A breaker that was not closed is
+// re-created open and reports no change.
+func (g *Gate) setLocked(c *breaker.Config) {
 	old := g.breaker.Load()
-	if c == nil {
-		g.breaker.Store(nil)
+	switch {
+	case c == nil:
+		g.breaker.Store(none)
 		return
-	}
-	if old != nil && g.config == *c {
+	case old != none && g.config == *c:
 		return
 	}
 	g.config = *c
 	var b *breaker.Breaker
-	b, err := breaker.New(*c, func(c breaker.Change) {
+	b = must(breaker.New(*c, func(c breaker.Change) {
 		if g.breaker.Load() != b {
 			return
 		}
@@ -183,11 +188,8 @@ func (g *Gate) set(c *breaker.Config) {
 		if g.of.Watched {
 			g.Changes.Add(c)
 		}
-	})
-	if err != nil {
-		panic(err) // policies are valid
-	}
-	if now := awake.Now(); old != nil && !old.Closed() {
+	}))
+	if now := awake.Now(); !old.Closed() {
 		b.Trip(old.Cause(), old.Delay(now), now)
 	}
 	g.breaker.Store(b)
@@ -197,7 +199,12 @@ func (g *Gate) set(c *breaker.Config) {
 func (g *Gate) At() *Host { return g.host }
 
 // Breaker returns the breaker; nil where the policy has none any more.
-func (g *Gate) Breaker() *breaker.Breaker { return g.breaker.Load() }
+func (g *Gate) Breaker() *breaker.Breaker {
+	if b := g.breaker.Load(); b != none {
+		return b
+	}
+	return nil
+}
 
 // Recheck looks again at the requests in line before g. It reports whether g is still in
 // use.
@@ -210,21 +217,12 @@ func (g *Gate) Recheck() bool {
 }
 
 // State returns the state of the breaker; closed where there is none.
-func (g *Gate) State() breaker.State {
-	if b := g.breaker.Load(); b != nil {
-		return b.State()
-	}
-	return breaker.Closed
-}
+func (g *Gate) State() breaker.State { return g.breaker.Load().State() }
 
 // Follow takes up the changes that a Take has made under the line's lock. Whatever changes
 // the breaker calls it afterwards, once its own work is done and no lock is held, and reports
 // Changes then.
-func (g *Gate) Follow() {
-	if b := g.breaker.Load(); b != nil {
-		inside.Report(b)
-	}
-}
+func (g *Gate) Follow() { inside.Report(g.breaker.Load()) }
 
 // Side returns the line's side of g, or nil.
 func (g *Gate) Side() *line.Gate {
@@ -234,55 +232,18 @@ func (g *Gate) Side() *line.Gate {
 	return &g.line
 }
 
-// Closed and what follows it is line.Breaker. Without a breaker every request may pass.
-func (g *Gate) Closed() bool {
-	b := g.breaker.Load()
-	return b == nil || b.Closed()
-}
-
-func (g *Gate) Allowance() int {
-	if b := g.breaker.Load(); b != nil {
-		return inside.Allowance(b)
-	}
-	return math.MaxInt
-}
-
-func (g *Gate) Room(now time.Time) int {
-	if b := g.breaker.Load(); b != nil {
-		return inside.Room(b, now)
-	}
-	return math.MaxInt
-}
-
-func (g *Gate) Delay(now time.Time) time.Duration {
-	if b := g.breaker.Load(); b != nil {
-		return b.Delay(now)
-	}
-	return 0
-}
-
-func (g *Gate) ProbeTimeout() time.Duration {
-	if b := g.breaker.Load(); b != nil {
-		return inside.ProbeTimeout(b)
-	}
-	return 0
-}
-
-func (g *Gate) Cause() error {
-	if b := g.breaker.Load(); b != nil {
-		return b.Cause()
-	}
-	return nil
-}
-
-func (g *Gate) Clean(now time.Time) bool {
-	b := g.breaker.Load()
-	return b == nil || inside.Clean(b, now)
-}
+// Closed and what follows it is line.Breaker.
+func (g *Gate) Closed() bool                      { return g.breaker.Load().Closed() }
+func (g *Gate) Allowance() int                    { return inside.Allowance(g.breaker.Load()) }
+func (g *Gate) Room(now time.Time) int            { return inside.Room(g.breaker.Load(), now) }
+func (g *Gate) Delay(now time.Time) time.Duration { return g.breaker.Load().Delay(now) }
+func (g *Gate) ProbeTimeout() time.Duration       { return inside.ProbeTimeout(g.breaker.Load()) }
+func (g *Gate) Cause() error                      { return g.breaker.Load().Cause() }
+func (g *Gate) Clean(now time.Time) bool          { return inside.Clean(g.breaker.Load(), now) }
 
 func (g *Gate) Take(now time.Time) (_ any, probe, ok bool) {
 	b := g.breaker.Load()
-	if b == nil {
+	if b == none {
 		return nil, false, true
 	}
 	t, ok := b.Take(now)

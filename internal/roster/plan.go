@@ -109,6 +109,14 @@ func (p *Plan) Rule(id int) *Rule {
 	return p.rules[id]
 }
 
+// breaker returns the Config of the breakers under p, which may be nil; nil for none.
+func (p *Plan) breaker() *breaker.Config {
+	if p == nil {
+		return nil
+	}
+	return p.Breaker
+}
+
 // local returns the limit that budgets in memory have; nil for none.
 func (p *Plan) local(id int) *law.Spec {
 	if r := p.Rule(id); r != nil {
