@@ -35,6 +35,7 @@ func readTo(r *Reader, s *Signal, status int, h http.Header, now time.Time) bool
 // forHost returns a Reader of the same dialects for another host: r itself where
 // that host is known for none of them, as most are.
 //
+//lint:ignore U1000 internal/inside links to it
 //go:linkname forHost
 func forHost(r *Reader, host string) *Reader {
 	known := wellKnown(host)
