@@ -9,7 +9,7 @@ import (
 	"github.com/headway-go/headway/store/redis/internal/server"
 )
 
-// A decision, one after the other, by the number of starts that a Window remembers.
+// The cost of one decision after another, by the number of starts that a Window remembers.
 func BenchmarkTake(b *testing.B) {
 	for _, starts := range []int{0, 100, 10_000} {
 		b.Run(fmt.Sprintf("law=window/starts=%d", starts), func(b *testing.B) {

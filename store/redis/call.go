@@ -15,16 +15,16 @@ import (
 // A call is the operations of one group: one run of the script.
 type call struct {
 	ops   []store.Op
-	place []int // of each in the batch
+	place []int // the index of each in the batch
 	names []string
 	keys  []string                   // of the rows with these names
-	body  []byte                     // the operations, as the script reads them
-	bad   map[string]*store.RowError // by name: rows that could not be set aside
-	anew  []*store.RowError          // rows that were
-	tries int                        // to set rows aside
+	body  []byte                     // the encoded operations
+	bad   map[string]*store.RowError // by name: damaged rows that could not be moved
+	anew  []*store.RowError          // damaged rows that were moved
+	tries int                        // how often rows were moved
 }
 
-// args are the arguments of a run of the script.
+// args returns the arguments of a run of the script.
 func (c *call) args(clock string) []string {
 	args := []string{clock, string(c.body)}
 	var bad []byte
@@ -39,7 +39,7 @@ func (c *call) args(clock string) []string {
 	return args
 }
 
-// report adds to the results which rows have begun anew.
+// report adds the rows that have begun anew to the results.
 func (c *call) report(results []store.Result) {
 	for _, e := range c.anew {
 		i := slices.IndexFunc(c.ops, func(op store.Op) bool {
@@ -49,7 +49,7 @@ func (c *call) report(results []store.Result) {
 	}
 }
 
-// split returns the calls of a batch, in order of their first operations.
+// split returns the calls of a batch, in the order of their first operations.
 func (s *Store) split(ops []store.Op) []*call {
 	var calls []*call
 	for i := range ops {
@@ -71,20 +71,19 @@ func (s *Store) split(ops []store.Op) []*call {
 	return calls
 }
 
-// escape keeps a group from ending its hash tag.
+// escape escapes a group, so that it cannot end its hash tag.
 var escape = strings.NewReplacer("%", "%25", "}", "%7D")
 
-// key is where a row is. All of a group are in one slot.
+// key returns the key of a row. All rows of a group are in one slot.
 func (s *Store) key(group, name string) string {
 	tag := escape.Replace(group)
 	if tag == "" {
-		tag = "%" // an empty one is none
+		tag = "%" // an empty tag would not be one
 	}
 	return s.cfg.Prefix + "{" + tag + "}" + name
 }
 
-// An encoder writes operations down for the script, which has the same order at
-// "kinds".
+// An encoder encodes operations. The script decodes them in the same order, at "kinds".
 type encoder struct {
 	*call
 	store *Store
@@ -107,7 +106,7 @@ func (e *encoder) bool(v bool) {
 	}
 }
 
-// row writes which row it is; the script counts from 1.
+// row writes the index of a row, from 1 as Lua counts.
 func (e *encoder) row(name string) {
 	i := slices.Index(e.names, name)
 	if i < 0 {
@@ -121,7 +120,7 @@ func specOf(l limiter.Limit) law.Spec {
 	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
 }
 
-// limit writes which of the limits it is.
+// limit writes the index of a limit, from 1.
 func (e *encoder) limit(l limiter.Limit) {
 	spec := law.EncodeSpec(nil, specOf(l))
 	i := slices.Index(e.known, string(spec))
@@ -169,7 +168,7 @@ func (e *encoder) audiences(list []string) {
 	}
 }
 
-// always is an instant before all.
+// always is an instant before all others.
 const always = -int64(store.Never)
 
 func (e *encoder) encode() {
@@ -266,7 +265,7 @@ func (e *encoder) op(op *store.Op) {
 	}
 }
 
-// shown returns the names of the rows that an operation looks at.
+// shown returns the names of the rows that an operation reads.
 func shown(op *store.Op) (names []string) {
 	add := func(op *store.Op) {
 		for i := range op.Needs {
@@ -290,7 +289,7 @@ func periodEnd(l limiter.Limit, t store.Instant) store.Instant {
 	return law.Unit(l.Unit).End(time.Unix(0, t), loc).UnixNano()
 }
 
-// rows is store.Rows over what the script has shown, by name.
+// rows implements store.Rows over the rows that the script has returned, by name.
 type rows struct {
 	was, put map[string][]byte
 	expires  map[string]time.Time
@@ -313,9 +312,9 @@ func (c *call) rows() rows {
 	return rows{was: map[string][]byte{}, put: map[string][]byte{}, expires: map[string]time.Time{}, bad: c.bad}
 }
 
-var errReply = errors.New("the script's answer is not understood; is the script of another version?")
+var errReply = errors.New("the script's reply is invalid; is the script of another version?")
 
-// A reader reads what the script has written.
+// A reader decodes the script's reply.
 type reader struct {
 	b   []byte
 	bad bool
@@ -347,7 +346,7 @@ func (r *reader) remaining() []int64 {
 	return list
 }
 
-// decode reads what became of the operations, and which of them have failed.
+// decode decodes the results of the operations, and which of them have failed.
 func (c *call) decode(now store.Instant, b, failed []byte) ([]store.Result, error) {
 	results := make([]store.Result, len(c.ops))
 	r := &reader{b: failed}
@@ -399,7 +398,7 @@ func (c *call) decode(now store.Instant, b, failed []byte) ([]store.Result, erro
 	return results, nil
 }
 
-// The bits of what became of an OpTake.
+// The bits of the result of an OpTake.
 const (
 	bitOK = 1 << iota
 	bitSkipped
@@ -432,7 +431,7 @@ func (c *call) take(r *reader, res *store.Result, now store.Instant) {
 	}
 }
 
-// heard reads what holds of a pause or a limit; nil where it is over, or there is none.
+// announced decodes a pause or a limit; nil if there is none or it has ended.
 func (c *call) announced(r *reader, now store.Instant) []store.Announced {
 	row := r.size()
 	if row == 0 {

@@ -27,27 +27,27 @@ const (
 	clientRoutines = 20 // more than a client needs for all of its connections
 )
 
-// A request is what a process has seen of one.
+// A request is a process's record of one request.
 type request struct {
 	ID      string
 	Budget  time.Duration
 	Took    time.Duration
 	Starts  int
-	Away    bool // the store does not count it
+	Away    bool // sent while the store was down, so that the store does not count it
 	Refused bool
-	Err     string // any other
+	Err     string // any other error
 
 	started time.Time
 }
 
-// A loadReport is what a process has seen.
+// A loadReport is a process's report.
 type loadReport struct {
 	Requests []request
-	Down, Up int64         // how often
+	Down, Up int64         // how often the store was reported down, and up
 	Idle     int           // goroutines before the load,
 	Most     int           // under it,
 	Left     int           // and after it
-	Stall    time.Duration // how late the machine let something run, at most
+	Stall    time.Duration // the longest delay of a goroutine by the machine
 }
 
 type requestKey struct{}
@@ -69,7 +69,7 @@ func watch(ctx context.Context, e headway.Event) {
 	}
 }
 
-// A load is more than the limit, by callers who wait for so long at most.
+// A load exceeds the limit, with callers whose wait budgets differ.
 var load = role{
 	headway.Policy{Store: headway.StorePolicy{Share: loadShare}, Limits: []limiter.Limit{{N: loadLimit, Per: time.Second, Strict: true}}},
 	func(j job, t *headway.Transport, stop <-chan struct{}) (any, error) {
@@ -109,7 +109,7 @@ var load = role{
 		}
 		all.Wait()
 		t.CloseIdleConnections()
-		for range 1500 { // until what nobody waits for has ended, too
+		for range 1500 { // until goroutines that no request waits for have ended, too
 			report.Left = runtime.NumGoroutine()
 			if report.Left <= report.Idle+clientRoutines {
 				break
@@ -122,8 +122,8 @@ var load = role{
 	},
 }
 
-// stalls measures how late a goroutine that sleeps runs again, until stop. What the
-// machine does to it, it does to others too.
+// stalls measures until stop how late a sleeping goroutine runs again, as a measure of
+// how late the machine runs all of them.
 func stalls(stop <-chan struct{}) <-chan time.Duration {
 	longest := make(chan time.Duration, 1)
 	go func() {
@@ -143,19 +143,19 @@ func stalls(stop <-chan struct{}) <-chan time.Duration {
 	return longest
 }
 
-// A cut is what happens to the store under load.
+// A cut is a way in which the store goes down under load.
 type cut struct {
 	nodes   func(t *testing.T) []*server.Server
 	cut     func(t *testing.T, nodes []*server.Server)
 	mend    func(t *testing.T, nodes []*server.Server)
-	away    time.Duration // between them, at least
-	forgets bool          // what was used before
+	away    time.Duration // the least time between them
+	forgets bool          // the store forgets which units were used before
 }
 
-// The store goes away under load, and comes back. Every request ends with an answer
-// or a refusal, in time; what the store counts keeps the limit, what it does not
-// count keeps each process's share of it, and says so; and when the store is back,
-// that is noticed.
+// The store goes down under load, and comes back up. Every request ends in time, with a
+// response or a refusal. The requests that the store counts stay within the limit; those
+// that it does not count stay within each process's share, and are marked. When the
+// store is up again, the processes use it again.
 func TestCutInTheMiddle(t *testing.T) {
 	t.Parallel()
 	one := func(t *testing.T) []*server.Server { return []*server.Server{server.Start(t)} }
@@ -207,8 +207,8 @@ func (c cut) run(t *testing.T) {
 	for _, p := range all {
 		p.begin(t)
 	}
-	// seen reports whether n requests of each process have arrived since an instant,
-	// counted by the store or not.
+	// seen reports whether n requests of each process have arrived since an instant, all
+	// of them counted by the store or all of them not.
 	seen := func(n int, since time.Time, away bool) bool {
 		arrivals := only(s.arrivals(), func(a arrival) bool { return a.at.After(since) && a.away == away })
 		for i := range loadSize {
@@ -225,9 +225,9 @@ func (c cut) run(t *testing.T) {
 	server.Await(t, "nothing starts without the store", func() bool { return seen(3, gone, true) })
 	back := time.Now()
 	c.mend(t, nodes)
-	// It is back where as much as two seconds admit starts one after another, and the
-	// store counts all of it.
-	server.Await(t, "the store does not count as back", func() bool {
+	// The store is up again when as many requests as two seconds admit start in a row,
+	// all counted by the store.
+	server.Await(t, "the store does not count as up", func() bool {
 		last := back
 		for _, a := range s.arrivals() {
 			if a.away && a.at.After(last) {
@@ -257,12 +257,12 @@ func (c cut) run(t *testing.T) {
 		started += r.Starts
 	}
 	if started != len(arrivals) {
-		t.Errorf("%d starts were told, and %d have arrived", started, len(arrivals))
+		t.Errorf("%d starts were reported, and %d have arrived", started, len(arrivals))
 	}
 	away := func(a arrival) bool { return byID[a.id].Away }
 	counted := only(arrivals, func(a arrival) bool { return !away(a) })
 	most := loadLimit + loadSize*int(loadLimit*loadShare)
-	if c.forgets { // two stores, as it were
+	if c.forgets { // like two stores
 		border := gone.Add(time.Second)
 		atMost(t, "counted before it went", loadLimit, only(counted, func(a arrival) bool { return a.at.Before(border) }))
 		atMost(t, "counted once it was back", loadLimit, only(counted, func(a arrival) bool { return !a.at.Before(border) }))
@@ -277,19 +277,19 @@ func (c cut) run(t *testing.T) {
 	atMost(t, "all", most, arrivals)
 	for _, a := range counted {
 		if since := a.at.Sub(gone); since > 2500*time.Millisecond+stallsOf*stall && a.at.Before(back) {
-			t.Errorf("after %v without a store a start is said to be counted by it", since)
+			t.Errorf("after %v without a store, a start is reported as counted by it", since)
 			break
 		}
 	}
 	t.Logf("%d starts, %d without the store; away for %v; stalls of %v", len(arrivals), len(only(arrivals, away)), back.Sub(gone), stall)
 }
 
-// stallsOf is how many stalls of the machine one request may meet.
+// stallsOf is how many stalls of the machine may delay one request.
 const stallsOf = 5
 
-// check checks what a process has seen.
+// check checks the report of a process.
 func (r *loadReport) check(t *testing.T, i int) {
-	slack := 500*time.Millisecond + stallsOf*r.Stall // of the machine
+	slack := 500*time.Millisecond + stallsOf*r.Stall // for delays by the machine
 	var longest time.Duration
 	slow := 0
 	for _, q := range r.Requests {
@@ -302,12 +302,12 @@ func (r *loadReport) check(t *testing.T, i int) {
 		}
 	}
 	if r.Down == 0 || r.Up == 0 {
-		t.Errorf("process %d has heard %d times that the store is away, and %d times that it is back", i, r.Down, r.Up)
+		t.Errorf("process %d was notified %d times that the store is down, and %d times that it is up", i, r.Down, r.Up)
 	}
 	if slow > loadCallers {
 		t.Errorf("process %d: %d requests have waited for the store in vain, want one of each caller at most", i, slow)
 	}
-	// Callers, and what net/http needs for each.
+	// One for each caller, and those that net/http needs for it.
 	if most := r.Idle + 3*loadCallers + clientRoutines; r.Most > most || r.Left > r.Idle+clientRoutines {
 		t.Errorf("process %d had %d goroutines, %d under load and %d after it", i, r.Idle, r.Most, r.Left)
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ErrNewer is the cause of a store.Result.Err: a budget was written by a newer version
-// of this module. It is left as it is.
+// ErrNewer is the cause of a store.Result.Err: the budget was written by a newer version
+// of this module. It stays as it is.
 var ErrNewer = store.ErrNewer
 
-// ErrDamaged is the cause of a store.Result.Anew: what was at a budget's key was not
-// written by this module, or not whole. Where it cannot be set aside it is that of a
-// store.Result.Err; delete the key, or choose another Prefix.
+// ErrDamaged is the cause of a store.Result.Anew: the value at a budget's key was
+// damaged, or not written by this module. If it cannot be moved, ErrDamaged is the
+// cause of a store.Result.Err: delete the key, or choose another Prefix.
 var ErrDamaged = store.ErrDamaged
 
-// advice says what to do about what a server refuses, by the code in its answer. A
-// script's error has it somewhere in its text, and nowhere else.
+// advice says what to do about an error, by the server's code. An error inside the
+// script has the code only somewhere in its text.
 var advice = []struct{ code, text string }{
 	{"NOAUTH", "give the client a username and a password"},
 	{"WRONGPASS", "check the client's username and password"},
@@ -31,11 +31,11 @@ var advice = []struct{ code, text string }{
 	{"MOVED", "connect to a Cluster without ForceSingleClient"},
 	{"CLUSTERDOWN", "some slots of the Cluster have no node"},
 	{"LOADING", "the server has just started"},
-	{"BUSY", "another script keeps the server from answering"},
+	{"BUSY", "another script blocks the server"},
 	{"unknown command", "the server has no scripts: want Redis 6 or later, or Valkey"},
 }
 
-// explain adds to a server's error what to do.
+// explain adds advice to a server's error.
 func explain(err error) error {
 	if err == nil {
 		return nil

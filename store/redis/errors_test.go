@@ -17,7 +17,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// What is wrong with a server is told when the store is made, with what to do.
+// New returns what is wrong with a server, with advice.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	plain := server.Start(t)
 	full := server.Start(t, "--maxmemory", "1")
@@ -76,8 +76,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// What every store promises of rows that cannot be read holds on a server and on a
-// Cluster.
+// Rows that cannot be read are handled as by every store, on a server and on a Cluster.
 func TestRows(t *testing.T) {
 	for name, start := range topologies {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +107,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Damaged rows are kept elsewhere, whatever type they are of, and are no budgets.
+// Damaged rows of any type are kept elsewhere, and do not count as budgets.
 func TestDamagedRowsAreSetAside(t *testing.T) {
 	srv := server.Start(t)
 	s, err := redis.New(t.Context(), redis.Config{Client: connect(t, srv.Addr), Prefix: "x:"})
@@ -143,8 +142,8 @@ func TestDamagedRowsAreSetAside(t *testing.T) {
 	}
 }
 
-// Where the user may not rename, the row stays, and what needs it fails; the store is
-// there for all others.
+// If the user may not rename, the row stays, and operations that need it fail. All other
+// operations work.
 func TestRowThatCannotBeSetAside(t *testing.T) {
 	srv := server.Start(t)
 	srv.CLI(t, "acl", "setuser", "poor", "on", ">p", "~*", "+hello", "+client", "+ping", "+get", "+set", "+del", "+time", "+eval", "+evalsha")
@@ -159,7 +158,7 @@ func TestRowThatCannotBeSetAside(t *testing.T) {
 	}
 	good := take(limiter.PerMinute(50))
 	good.Needs[0].Budget = "good"
-	far := take(limiter.PerHour(1_000_000)) // the script leaves it to Go
+	far := take(limiter.PerHour(1_000_000)) // the script leaves the decision to Go
 	far.Needs[0].Limit.Per = 365 * 24 * time.Hour
 	far.Needs[0].Budget = "far"
 	for _, make := range []string{"set x:{g}0 hello", "rpush x:{g}0 a"} {
@@ -167,7 +166,7 @@ func TestRowThatCannotBeSetAside(t *testing.T) {
 		srv.CLI(t, strings.Fields(make)...)
 		for _, beside := range []store.Op{good, far} {
 			res := do(t, s, beside, take(limiter.PerMinute(5)), beside)
-			if e := res[1].Err; !res[0].OK || !res[2].OK || !errors.Is(e, redis.ErrDamaged) || !strings.Contains(e.Error(), "set aside") {
+			if e := res[1].Err; !res[0].OK || !res[2].OK || !errors.Is(e, redis.ErrDamaged) || !strings.Contains(e.Error(), "could not be moved") {
 				t.Errorf("%s: got %+v, want the second alone to fail", make, res)
 			}
 		}
@@ -177,7 +176,7 @@ func TestRowThatCannotBeSetAside(t *testing.T) {
 	}
 }
 
-// Rows that are newer are errors, and stay as they are.
+// Rows of a newer version are errors, and stay as they are.
 func TestRowsOfOthers(t *testing.T) {
 	srv := server.Start(t)
 	s := open(t, connect(t, srv.Addr), nil)
@@ -194,8 +193,8 @@ func TestRowsOfOthers(t *testing.T) {
 	}
 }
 
-// Do ends when its context does, though the server says nothing and the deadline is
-// far: on a connection that there is, and on one that has to be made.
+// Do ends when its context does, even if the server is silent and the deadline is far:
+// on an open connection, and while connecting.
 func TestContextEndsWhileTheServerHangs(t *testing.T) {
 	srv := server.Start(t)
 	p := newProxy(t, srv.Addr)
@@ -205,8 +204,8 @@ func TestContextEndsWhileTheServerHangs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		time.AfterFunc(50*time.Millisecond, cancel)
 		_, err := s.Do(ctx, []store.Op{take(limiter.PerMinute(1))})
-		// The context ends it, or that the connection was cut; the client's own timeouts
-		// would too, but much later.
+		// Either the end of the context or the cut connection ends Do; the client's own
+		// timeouts would end it much later.
 		var timeout interface{ Timeout() bool }
 		if err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 			t.Errorf("got %v, want that the context is over", err)
@@ -215,7 +214,7 @@ func TestContextEndsWhileTheServerHangs(t *testing.T) {
 	}
 	srv.Signal(t, syscall.SIGCONT)
 	var res []store.Result
-	server.Await(t, "the server is not found again", func() (ok bool) {
+	server.Await(t, "the server is not reached again", func() (ok bool) {
 		var err error
 		res, err = s.Do(context.Background(), []store.Op{take(limiter.PerMinute(50))})
 		return err == nil

@@ -11,8 +11,8 @@ import (
 	"github.com/headway-go/headway/store/redis/internal/server"
 )
 
-// A node of a Cluster fails, and its replica takes over: budgets of other nodes do
-// not notice, and those of that node come back as they were, once it has.
+// A node of a Cluster fails, and its replica takes over: budgets on other nodes are not
+// affected, and those on that node continue unchanged after the failover.
 func TestFailover(t *testing.T) {
 	nodes := server.Cluster(t, 1)
 	s := open(t, connect(t, server.Addrs(nodes)...), nil)
@@ -34,7 +34,7 @@ func TestFailover(t *testing.T) {
 	nodes[0].Kill()
 	for _, op := range ops() {
 		var res []store.Result
-		server.Await(t, "nobody takes over", func() (ok bool) {
+		server.Await(t, "no replica takes over", func() (ok bool) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			read := store.Op{Kind: store.OpRead, Group: op.Group, Needs: op.Needs}

@@ -20,8 +20,8 @@ const (
 	herdSize  = 8
 )
 
-// A herd wants all that it can get: each process has requests for more than the
-// whole limit in line, ten times the limit together.
+// In a herd, each process has requests for more than the whole limit in line, and all
+// together ten times the limit.
 var herd = role{
 	headway.Policy{
 		Store:  headway.StorePolicy{Down: headway.StoreDownRefuse},
@@ -29,7 +29,7 @@ var herd = role{
 	},
 	func(j job, t *headway.Transport, stop <-chan struct{}) (any, error) {
 		client := &http.Client{Transport: t}
-		ctx, cancel := context.WithCancel(context.Background()) // not a deadline: nobody waits for one in vain
+		ctx, cancel := context.WithCancel(context.Background()) // not a deadline, which would refuse requests early
 		time.AfterFunc(j.For, cancel)
 		failed := make(chan error, 1)
 		var report herdReport
@@ -66,18 +66,18 @@ var herd = role{
 	},
 }
 
-// A herdReport is for how long a process's requests were in flight together.
+// A herdReport has the total time that a process's requests were in flight.
 type herdReport struct {
 	Requests int
 	Flights  time.Duration
 }
 
-// Eight processes on one server, which want ten times the limit together: by the
-// service's own clock no second has more than the limit, the limit is used, nobody
-// who should wait is refused, and no process gets less than half its share.
+// Eight processes on one server request ten times the limit together. By the service's
+// own clock, no second has more than the limit, the limit is used, no request that should
+// wait is refused, and no process receives less than half its share.
 //
-// That no second has more holds on any machine. What is used, and by which process,
-// is measured again where the machine was busy with something else.
+// That no second has more holds on any machine. The use of the limit and the shares are
+// measured again if the machine was busy with other work.
 func TestEightProcesses(t *testing.T) {
 	t.Parallel()
 	length := 12 * time.Second
@@ -94,8 +94,8 @@ func TestEightProcesses(t *testing.T) {
 	t.Errorf("%v, each time", err)
 }
 
-// eight lets the processes run, and returns an error where they used too little of
-// the limit, or one of them did.
+// eight runs the processes, and returns an error if all of them or one of them used too
+// little of the limit.
 func eight(t *testing.T, length time.Duration) error {
 	s := serve(t, nil)
 	addrs := []string{server.Start(t).Addr}
@@ -115,11 +115,11 @@ func eight(t *testing.T, length time.Duration) error {
 	}
 	arrivals := s.arrivals()
 	atMost(t, "all", herdLimit, arrivals)
-	// A unit of a strict limit is away for its period and for as long as its request is
-	// in flight. Telling the store, and the store's telling the next, take as long again.
+	// A unit of a strict limit is in use for its period and for the time that its request
+	// is in flight. The round trips to the store that release and take it last as long again.
 	cycle := time.Second + 3*sum.Flights/time.Duration(max(1, sum.Requests))
 	admits := int(herdLimit * length / cycle)
-	// The first period goes to the processes that are there first.
+	// The first period goes to the processes that start first.
 	later := only(arrivals, func(a arrival) bool { return a.at.Sub(arrivals[0].at) > 2*time.Second })
 	var shares []int
 	for i := range herdSize {

@@ -39,7 +39,7 @@ var leasedHolder = role{
 	hold(1),
 }
 
-// hold returns what sends n requests, and then does nothing.
+// hold returns a function that sends n requests and then does nothing.
 func hold(n int) func(job, *headway.Transport, <-chan struct{}) (any, error) {
 	return func(j job, t *headway.Transport, stop <-chan struct{}) (any, error) {
 		for range n {
@@ -50,8 +50,8 @@ func hold(n int) func(job, *headway.Transport, <-chan struct{}) (any, error) {
 	}
 }
 
-// holder has a process of a role send n requests, which are not answered, and kills
-// it. It returns between which instants it has sent them.
+// holder has a process send n requests, which receive no response, and kills it. It
+// returns the instants between which the requests were sent.
 func holder(t *testing.T, j job, s *service, n int) (from, to time.Time) {
 	t.Helper()
 	j.Name = "holder"
@@ -63,18 +63,18 @@ func holder(t *testing.T, j job, s *service, n int) (from, to time.Time) {
 	return from, s.arrivals()[n-1].at
 }
 
-// holdsOn keeps the holder's requests without an answer.
+// holdsOn leaves the holder's requests without a response.
 func holdsOn(_ http.ResponseWriter, req *http.Request) {
 	if req.Header.Get("From") == "holder" {
 		<-req.Context().Done()
 	}
 }
 
-// What a killed process has in flight or set aside nobody else gets, until the
-// stated time is over; and then they get it.
+// Units that a killed process had in flight or reserved are not given to other processes
+// until the documented time has passed; then they are.
 func TestKilledWhileHolding(t *testing.T) {
 	t.Parallel()
-	// What is in flight comes back a period after its lease.
+	// Units in flight return one period after the end of their lease.
 	t.Run("strict", func(t *testing.T) {
 		t.Parallel()
 		s := serve(t, holdsOn)
@@ -100,23 +100,23 @@ func TestKilledWhileHolding(t *testing.T) {
 			})
 		}
 		others := func() []arrival { return only(s.arrivals(), func(a arrival) bool { return a.from == "other" }) }
-		// All are free again as soon as one second has more than are free in the lease.
+		// All units are free again when one second has more starts than are free during the lease.
 		free := func(all []arrival) bool {
 			const n = strictLimit - 1
 			return len(all) > n && all[len(all)-1].at.Sub(all[len(all)-1-n].at) < time.Second
 		}
-		server.Await(t, "what is in flight does not come back", func() bool { return free(others()) })
+		server.Await(t, "the units in flight do not return", func() bool { return free(others()) })
 		cancel()
 		all.Wait()
 		held := only(others(), func(a arrival) bool { return a.at.Before(from.Add(back)) })
 		atMost(t, "while some are held", strictLimit-strictHeld, held)
-		if want := 5 * (strictLimit - strictHeld); len(held) < want { // all that are free, several times
+		if want := 5 * (strictLimit - strictHeld); len(held) < want { // all free units, several times
 			t.Errorf("%d arrivals in the lease, want at least %d", len(held), want)
 		}
 		atMost(t, "all", strictLimit, others())
 		t.Logf("%d arrivals in %v", len(held), back)
 	})
-	// What is set aside counts as used at the last instant at which it may be.
+	// Reserved units count as used at the last instant at which the process may use them.
 	t.Run("leased", func(t *testing.T) {
 		t.Parallel()
 		s := serve(t, holdsOn)
@@ -134,7 +134,7 @@ func TestKilledWhileHolding(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		var refused *headway.ThrottledError
-		taken, away := 0, 0 // away: it may have taken what it could not say
+		taken, away := 0, 0 // away: the result of the operation is unknown
 		for {
 			err := q.Wait(headway.WithCall(ctx, headway.Call{MaxWait: headway.NoWait}), 1)
 			if err == nil {
@@ -155,18 +155,18 @@ func TestKilledWhileHolding(t *testing.T) {
 		if own := last.Add(leasedPer); own.After(latest) {
 			latest = own
 		}
-		// What is said of the time, between two readings of the clock: first a lower bound,
-		// for what is set aside may not be used, and then the time itself. On a busy machine
-		// the first answer may be that all are free.
-		server.Await(t, "what was set aside does not count as used", func() bool {
+		// The reported wait is first a lower bound, because reserved units may stay unused,
+		// and then exact. It lies between two readings of the clock. On a busy machine, the
+		// first report may be that all units are free.
+		server.Await(t, "the reserved units do not count as used", func() bool {
 			before := time.Now()
 			err = q.Wait(headway.WithCall(ctx, headway.Call{MaxWait: headway.NoWait}), leasedLimit)
 			after := time.Now()
 			if !errors.As(err, &refused) || refused.Reason == limiter.ReasonStore {
 				return err == nil
 			}
-			if told := before.Add(refused.RetryAfter); told.After(latest.Add(time.Millisecond)) {
-				t.Errorf("all are said to come back %v after the first start, want %v at most", told.Sub(from), latest.Sub(from))
+			if reported := before.Add(refused.RetryAfter); reported.After(latest.Add(time.Millisecond)) {
+				t.Errorf("all units are reported to return %v after the first start, want %v at most", reported.Sub(from), latest.Sub(from))
 			}
 			return !after.Add(refused.RetryAfter).Before(from.Add(back))
 		})
@@ -176,7 +176,7 @@ func TestKilledWhileHolding(t *testing.T) {
 			}
 		}
 		if now := time.Now(); now.Before(from.Add(back)) {
-			t.Errorf("all came back after %v, want %v", now.Sub(from), back)
+			t.Errorf("all units returned after %v, want %v", now.Sub(from), back)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/headway-go/headway/store/redis/internal/server"
 )
 
-// A commands is a proxy before a server that counts the commands that it is sent.
+// A commands is a proxy for a server that counts the commands that clients send.
 type commands struct {
 	net.Listener
 	to string
@@ -47,7 +47,7 @@ func newCommands(t *testing.T, to string) *commands {
 	return p
 }
 
-// pass passes on what a client and the server say.
+// pass copies bytes between a client and the server.
 func (p *commands) pass(client net.Conn) {
 	defer client.Close()
 	s, err := net.Dial("tcp", p.to)
@@ -71,7 +71,7 @@ func (p *commands) pass(client net.Conn) {
 	}
 }
 
-// command reads one command, as clients write it: an array of strings.
+// command reads one command, an array of strings.
 func command(in *bufio.Reader) (words []string, raw string, err error) {
 	var b strings.Builder
 	number := func(mark byte) int {
@@ -82,7 +82,7 @@ func command(in *bufio.Reader) (words []string, raw string, err error) {
 		}
 		n, e := strconv.Atoi(strings.Trim(line, string(mark)+"\r\n"))
 		if err = e; err == nil && line[0] != mark {
-			err = fmt.Errorf("%q is no command", line)
+			err = fmt.Errorf("%q is not a command", line)
 		}
 		return n
 	}
@@ -103,8 +103,8 @@ func command(in *bufio.Reader) (words []string, raw string, err error) {
 	return words, b.String(), err
 }
 
-// during returns which commands f has caused, but for those by which the client
-// looks after its connections.
+// during returns the commands that f has caused, except those by which the client
+// maintains its connections.
 func (p *commands) during(f func()) map[string]int {
 	p.mu.Lock()
 	clear(p.count)
@@ -119,8 +119,8 @@ func (p *commands) during(f func()) map[string]int {
 	return count
 }
 
-// Each decision is one command, however many limits there are; with leases, most
-// are none.
+// Each decision is one command, however many limits there are. With reserved units, most
+// decisions need no command.
 func TestOneRoundTripPerDecision(t *testing.T) {
 	t.Parallel()
 	p := newCommands(t, server.Start(t).Addr)

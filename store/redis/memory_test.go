@@ -9,9 +9,8 @@ import (
 	"github.com/headway-go/headway/store/redis/internal/server"
 )
 
-// What a budget takes of the server's memory, in bytes, as its MEMORY USAGE tells:
-// the key, what is known of it, and its expiry aside. The package's doc has these
-// numbers.
+// The server's memory for a budget, in bytes by MEMORY USAGE: the key and the row, but
+// not the expiry. The package's documentation has these numbers.
 func TestMemoryOfABudget(t *testing.T) {
 	srv := server.Start(t)
 	s := open(t, connect(t, srv.Addr), nil)

@@ -31,13 +31,13 @@ func (c *counted) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rue
 type model struct {
 	*rand.Rand
 	now    time.Time
-	in     []limiter.Limit // what each budget is under
-	cost   int64           // the largest
-	taken  []store.Op      // with what they were given
+	in     []limiter.Limit // the limit of each budget
+	cost   int64           // the largest cost
+	taken  []store.Op      // granted operations, with the instants of their units
 	at     []store.Instant
 	due    store.Instant
 	groups int
-	back   bool // now and then the clock is set back
+	back   bool // sometimes the clock is set back
 }
 
 func (m *model) needs() (list []store.Need) {
@@ -49,16 +49,18 @@ func (m *model) needs() (list []store.Need) {
 	return list
 }
 
-func (m *model) audiences() []string { return []string{"ear/" + strconv.Itoa(m.IntN(2)), "ear"} }
+func (m *model) audiences() []string {
+	return []string{"audience/" + strconv.Itoa(m.IntN(2)), "audience"}
+}
 
-// before is an instant a little before now, when a request started.
+// before returns an instant shortly before now, when a request started.
 func (m *model) before() store.Instant { return m.now.UnixNano() - m.Int64N(int64(2*time.Second)) }
 
 func (m *model) some(d time.Duration) time.Duration { return time.Duration(m.Int64N(int64(d) + 1)) }
 
 func (m *model) op() store.Op {
 	op := store.Op{Group: "g" + strconv.Itoa(m.IntN(m.groups)), ID: m.Uint64() | 1, Audiences: m.audiences(), Needs: m.needs()}
-	// a request of before, or this one where there was none
+	// an earlier request, or this one if there is none
 	earlier := func() (store.Op, store.Instant) {
 		if len(m.taken) == 0 {
 			return op, m.before()
@@ -105,7 +107,7 @@ func (m *model) op() store.Op {
 			For: m.some(2 * time.Second), Grow: m.IntN(2) == 0, Most: time.Minute, Started: m.before(), Limits: m.in[:m.IntN(len(m.in))], Found: m.Int64N(30), Source: "test",
 		}
 	case k < 19:
-		op.Kind, op.Audience = store.OpLearn, "ear"
+		op.Kind, op.Audience = store.OpLearn, "audience"
 		if m.IntN(2) == 0 {
 			op.Only = strconv.Itoa(m.IntN(len(m.in)))
 		}
@@ -126,8 +128,8 @@ func (m *model) op() store.Op {
 	return op
 }
 
-// play plays steps over s and over a store.Memory, and compares all answers. pass
-// is the longest time between two steps.
+// play runs steps over s and over a store.Memory, and compares all results. pass is the
+// longest time between two steps.
 func (m *model) play(t *testing.T, client rueidis.Client, steps int, pass time.Duration) {
 	t.Helper()
 	clock := func() time.Time { return m.now }
@@ -184,9 +186,8 @@ func describe(ops []store.Op) (text string) {
 	return text
 }
 
-// The script decides as package store does, in every law, at every step. Where the
-// limits stay the same and are none of the rare ones, it decides by itself: one
-// round trip.
+// The script decides like package store, in every law, at every step. If the limits stay
+// the same and are not among the rare ones, it decides by itself, in one round trip.
 func TestScriptDecidesAsTheLawsDo(t *testing.T) {
 	client := &counted{Client: connect(t, server.Start(t).Addr)}
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -235,7 +236,7 @@ func TestScriptDecidesAsTheLawsDo(t *testing.T) {
 		"long":      {long, 1_000_000, 30 * day, false, 1, false, false},
 		"changes":   {append(append(long, short...), calendars...), 5, time.Minute, true, 1, false, false},
 		"groups":    {short, 3, 700 * time.Millisecond, false, 3, true, false},
-		// What has been forgotten in time by one store alone would be ahead in the other.
+		// A row that only one store has forgotten in time would be ahead in the other.
 		"set back": {slow, 5, 3 * time.Millisecond, false, 1, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +263,7 @@ func TestScriptDecidesAsTheLawsDo(t *testing.T) {
 	}
 }
 
-// Where a product is no double, a rounded one would be a nanosecond off.
+// If a product does not fit a double, a rounded one would be a nanosecond off.
 func TestLargeProductsAreExact(t *testing.T) {
 	now := time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }

@@ -20,8 +20,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A job is what a process of a test does. The test binary is also the program
-// whose processes share a server.
+// A job describes the work of a process of a test. The test binary is also the program of
+// the processes that share a server.
 type job struct {
 	Role   string
 	Name   string // of the process
@@ -31,8 +31,8 @@ type job struct {
 	For    time.Duration
 }
 
-// A role is a policy, and what a process does under it until it is told to stop. It
-// prints the report that run returns.
+// A role is a policy, and the work of a process under it until the test stops it. The
+// process prints the report that run returns.
 type role struct {
 	policy headway.Policy
 	run    func(j job, t *headway.Transport, stop <-chan struct{}) (report any, err error)
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// open returns a Transport of the role; clean up when it is out of use.
+// open returns a Transport of the role, and a function that closes it.
 func (j job) open() (t *headway.Transport, clean func(), err error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: j.Addrs, DisableCache: true})
 	if err != nil {
@@ -77,7 +77,7 @@ func (j job) open() (t *headway.Transport, clean func(), err error) {
 	return t, func() { t.CloseIdleConnections(); client.Close() }, nil
 }
 
-// marking lets the service know which requests the store does not count.
+// marking marks the requests that the store does not count, for the service.
 type marking struct{ *http.Transport }
 
 func (m marking) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -88,7 +88,7 @@ func (m marking) RoundTrip(req *http.Request) (*http.Response, error) {
 	return m.Transport.RoundTrip(req)
 }
 
-// work does the job, once a line says so.
+// work does the job, after it has read a line.
 func (j job) work() error {
 	t, clean, err := j.open()
 	if err != nil {
@@ -102,7 +102,7 @@ func (j job) work() error {
 	}
 	stop := make(chan struct{})
 	go func() {
-		io.Copy(io.Discard, in) // until the test says so, or is no more
+		io.Copy(io.Discard, in) // until the test closes it, or ends
 		close(stop)
 	}()
 	report, err := roles[j.Role].run(j, t, stop)
@@ -119,7 +119,7 @@ type process struct {
 	out *json.Decoder
 }
 
-// start starts a process, which is ready then.
+// start starts a process, and waits until it is ready.
 func (j job) start(t *testing.T) *process {
 	t.Helper()
 	text, err := json.Marshal(j)
@@ -156,7 +156,7 @@ func (j job) start(t *testing.T) *process {
 	return &process{cmd, in, json.NewDecoder(lines)}
 }
 
-// begin tells the process to do its job.
+// begin makes the process begin its job.
 func (p *process) begin(t *testing.T) {
 	t.Helper()
 	if _, err := io.WriteString(p.in, "go\n"); err != nil {
@@ -164,7 +164,7 @@ func (p *process) begin(t *testing.T) {
 	}
 }
 
-// end tells the process to stop, and reads its report.
+// end makes the process stop, and reads its report.
 func (p *process) end(t *testing.T, report any) {
 	t.Helper()
 	p.in.Close()
@@ -179,10 +179,10 @@ func (p *process) end(t *testing.T, report any) {
 // kill kills the process at once.
 func (p *process) kill() {
 	p.Process.Kill()
-	p.Wait() // says that it was killed
+	p.Wait() // the error is that it was killed
 }
 
-// An arrival is a request as the service sees it.
+// An arrival is a request that has arrived at the service.
 type arrival struct {
 	at   time.Time
 	from string // the process
@@ -190,30 +190,30 @@ type arrival struct {
 	away bool   // the store does not count it
 }
 
-// A service remembers what has arrived, by its own clock.
+// A service records the arrivals, by its own clock.
 type service struct {
 	*httptest.Server
 	mu  sync.Mutex // guards all
 	all []arrival
 }
 
-// serve starts a service. answer may take its time.
-func serve(t *testing.T, answer http.HandlerFunc) *service {
+// serve starts a service. handle may be nil, or delay the response.
+func serve(t *testing.T, handle http.HandlerFunc) *service {
 	s := new(service)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		now := time.Now()
 		s.mu.Lock()
 		s.all = append(s.all, arrival{now, req.Header.Get("From"), req.Header.Get("Id"), req.Header.Get("Away") != ""})
 		s.mu.Unlock()
-		if answer != nil {
-			answer(w, req)
+		if handle != nil {
+			handle(w, req)
 		}
 	}))
 	t.Cleanup(s.Close)
 	return s
 }
 
-// arrivals returns what has arrived so far, in order.
+// arrivals returns the arrivals so far, in order.
 func (s *service) arrivals() []arrival {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +222,7 @@ func (s *service) arrivals() []arrival {
 	return all
 }
 
-// only returns the arrivals that something is true of.
+// only returns the arrivals for which a condition holds.
 func only(all []arrival, is func(arrival) bool) (some []arrival) {
 	for _, a := range all {
 		if is(a) {
@@ -243,7 +243,7 @@ func atMost(t *testing.T, what string, n int, all []arrival) {
 	}
 }
 
-// send sends a request, of a number that the service is told.
+// send sends a request, with its number in a header.
 func (j job) send(ctx context.Context, client *http.Client, id string) error {
 	req, err := http.NewRequestWithContext(ctx, "GET", j.URL, nil)
 	if err != nil {

@@ -7,41 +7,39 @@
 //	…
 //	transport, err := headway.NewTransport(nil, headway.Config{Policies: policies, Secret: secret, Store: budgets})
 //
-// What belongs to one policy at one host is decided by one script in one round
-// trip, whole or not at all, however many limits it has. The script counts as the
-// laws do, to the nanosecond, and the clock is the server's, in microseconds. Where
-// that is set back, budgets in use come back that much later; where it is set
-// forward, earlier.
+// All limits of a policy at a host are checked by one script in one round trip, and are
+// charged together or not at all. The script counts like the in-memory limiters, to
+// the nanosecond. Its clock is the server's, in microseconds. If that clock is set
+// back, budgets in use recover later by as much; if it is set forward, earlier.
 //
-// A second round trip is needed when a budget is put under another limit, when a
-// Calendar limit begins a new period, and always for periods of 52 days or more.
-// Then the answer comes from Go's laws, and is written only if nothing has changed
-// meanwhile. While programs that share a budget differ in its limit, each puts it
-// under its own; what is used counts under both.
+// A second round trip is needed when the limit of a budget changes, when a Calendar
+// limit begins a new period, and always for periods of 52 days or more. The decision is
+// then made in Go, and is written only if nothing has changed meanwhile. If programs
+// that share a budget configure different limits, each request changes the budget's
+// limit to its own, and units in use count under both.
 //
 // # The server
 //
-// It is Redis 6 or later, or any Valkey, with maxmemory-policy noeviction: another
-// policy may evict budgets in use, as if nothing had been used of them. An idle
-// budget expires by itself. The user needs the commands PING, EVAL, EVALSHA, GET,
-// SET, DEL and TIME on the keys that begin with the Prefix; SCAN and ROLE for Len;
-// and RENAME and PEXPIRE to set damaged rows aside.
+// The server is Redis 6 or later, or any Valkey, with maxmemory-policy noeviction: any
+// other policy may evict a budget in use, which then begins again unused. An idle
+// budget expires by itself. The user needs the commands PING, EVAL, EVALSHA, GET, SET,
+// DEL and TIME on the keys that begin with the Prefix; SCAN and ROLE for Len; and
+// RENAME and PEXPIRE to move damaged rows.
 //
-// A key that holds another type, or bytes that are no row, is renamed to the Prefix,
-// "damaged:" and the rest of its name, where it expires after a week, and the budget
-// begins anew: see store.Result.Anew. Where the user lacks RENAME, the key stays, and
-// what needs it fails: see store.Result.Err. A row of a newer version stays too. In no
-// case does the store count as away.
+// A key of another type, or whose value is damaged, is renamed to the Prefix,
+// "damaged:" and the rest of its name, where it expires after a week. The budget begins
+// anew: see store.Result.Anew. If the user may not RENAME, the key stays, and
+// operations that need it fail: see store.Result.Err. The same holds for a row that a
+// newer version has written. In none of these cases does the store count as down.
 //
-// A budget takes about 140 bytes of its memory under Sliding or Calendar, with a key
-// of a few letters, 150 to 220 under Spaced or Bucket, and under Window 130 and 16 for
-// each start that counts, 24 where it is in flight; the server rounds that up. A
-// Window's starts are written whole with each decision: where there are thousands of
-// them, the other laws cost the server less.
+// With a key of a few letters, a budget takes about 140 bytes of the server's memory
+// under Sliding or Calendar, and 150 to 220 under Spaced or Bucket. Under Window it
+// takes 130 bytes, 16 for each start that counts, and 24 for each in flight. The server
+// rounds these up. Each decision under a Window writes all of its starts: if there are
+// thousands, the other algorithms cost the server less.
 //
-// What the server forgets, by a restart without persistence or by a failover before
-// a replica had heard of it, is as if it had not been used: at most that much again
-// is admitted.
+// If the server loses writes, by a restart without persistence or by a failover before
+// they reached the replica, at most as many units as were lost are admitted again.
 package redis
 
 import (
@@ -64,45 +62,45 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Config is what a Store is made with.
+// Config configures a Store.
 type Config struct {
-	// Client is the connection. It stays the caller's, who may use it for other
-	// things too, and closes it when the store is not used any more.
+	// Client is the connection. It may be used for other purposes, too. The caller
+	// closes it when the store is no longer used.
 	Client rueidis.Client
-	// Prefix is what all keys begin with. Stores of one prefix share their budgets.
-	// It has no '{', which would tell a Cluster what belongs together.
+	// Prefix begins all keys. Stores with the same prefix share their budgets. It must
+	// not contain '{', by which a Cluster groups keys.
 	Prefix string
-	// Now is a clock for tests; budgets then do not expire by themselves, but when
-	// Len finds them idle. Nil is the server's clock, which all processes share.
+	// Now is a clock for tests. With it, budgets do not expire by themselves: Len
+	// deletes idle ones. Nil means the server's clock, which all processes share.
 	Now func() time.Time
 }
 
-// A Store is a server or a Cluster. Any number of goroutines may use it, and any
-// number of Stores, in any number of processes, the same server.
+// A Store keeps budgets in a server or a Cluster. It is safe for concurrent use. Any
+// number of Stores, in any number of processes, may use the same server.
 type Store struct {
 	cfg Config
 
-	mu      sync.Mutex // guards following fields
-	seen    store.Instant
+	mu      sync.Mutex    // guards following fields
+	seen    store.Instant // the latest time of the server's clock
 	periods map[limiter.Limit]period
 }
 
-// A period is one of a calendar.
+// A period is a period of a Calendar limit.
 type period struct{ from, to store.Instant }
 
-// New returns a Store, once the server has shown within 10 s, or what ctx leaves of
-// them, that it is one that works. The error says what is missing.
+// New returns a Store after it has run the script on the server, within 10 s or until
+// ctx ends. If that fails, the error says what the server lacks.
 func New(ctx context.Context, cfg Config) (*Store, error) {
 	switch {
 	case cfg.Client == nil:
-		return nil, errors.New("redis: Client is nil: want one of rueidis.NewClient")
+		return nil, errors.New("redis: Client is nil: want a client of rueidis.NewClient")
 	case strings.Contains(cfg.Prefix, "{"):
-		return nil, fmt.Errorf("redis: Prefix %q has a '{'; leave it out, since it tells a Cluster which keys belong together", cfg.Prefix)
+		return nil, fmt.Errorf("redis: Prefix %q contains '{': leave it out, because a Cluster groups keys by it", cfg.Prefix)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	s := &Store{cfg: cfg, periods: map[limiter.Limit]period{}}
-	// A budget that does not matter any more as soon as it is written.
+	// This budget has recovered as soon as it is written.
 	probe := store.Op{Kind: store.OpSpend, Needs: []store.Need{{Budget: "probe", Limit: limiter.Limit{N: 1, Per: 1}, Cost: 1}}}
 	back := store.Op{Kind: store.OpSpend, Needs: []store.Need{{Budget: "probe", Limit: limiter.Limit{N: 1, Per: 1}, Cost: -1}}}
 	if _, err := s.Do(ctx, []store.Op{probe}); err != nil {
@@ -122,8 +120,8 @@ var scriptSHA = func() string {
 	return hex.EncodeToString(sum[:])
 }()
 
-// Do is that of store.Store: one run of the script for each group, all sent at
-// once. A line is one of its group.
+// Do implements store.Store: the script runs once for each group, and all runs are
+// sent at once.
 func (s *Store) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -155,7 +153,7 @@ func (s *Store) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) 
 	return results, nil
 }
 
-// clock is the first argument of the script.
+// clock returns the first argument of the script.
 func (s *Store) clock() string {
 	if s.cfg.Now == nil {
 		return ""
@@ -166,15 +164,15 @@ func (s *Store) clock() string {
 // A run is the keys and arguments of one run of the script.
 type run struct{ keys, args []string }
 
-// pipelined is a context whose deadline is an end as any other. The client would
-// tear down the connection at it, which others use too, and not look at whether the
-// context ends before.
+// pipelined hides the deadline of a context, but not its end. At a deadline the client
+// would close the connection, which other requests share, and it would ignore an
+// earlier end of the context.
 type pipelined struct{ context.Context }
 
 func (pipelined) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// await returns what do returns, or the context's error as soon as that is over. The
-// client does not look at contexts while it makes a connection; do then goes on,
+// await returns the result of do, or the context's error as soon as the context ends.
+// The client ignores contexts while it connects: do then goes on in its goroutine,
 // until the client's Dialer gives up.
 func await[T any](ctx context.Context, do func() T) (result T, err error) {
 	done := make(chan T, 1)
@@ -196,7 +194,7 @@ func (s *Store) ask(ctx context.Context, node rueidis.Client, cmd rueidis.Comple
 	return result
 }
 
-// run runs the script, once for each of runs.
+// run executes runs of the script, and returns a reply for each.
 func (s *Store) run(ctx context.Context, runs []run) []rueidis.RedisResult {
 	replies, err := await(ctx, func() []rueidis.RedisResult { return s.send(ctx, runs) })
 	if err != nil {
@@ -208,8 +206,9 @@ func (s *Store) run(ctx context.Context, runs []run) []rueidis.RedisResult {
 	return replies
 }
 
-// send sends the script's name and arguments. A server that does not know it has done nothing, and gets it
-// then. Nothing is ever sent again but that: it would count twice.
+// send sends the script's hash and its arguments. A server that does not know the
+// script has done nothing, and receives the whole script then. In any other case a
+// second request would count twice.
 func (s *Store) send(ctx context.Context, runs []run) []rueidis.RedisResult {
 	c := s.cfg.Client
 	var cmds rueidis.Commands
@@ -234,15 +233,15 @@ func (s *Store) send(ctx context.Context, runs []run) []rueidis.RedisResult {
 	return replies
 }
 
-// What the script says first.
+// The first element of a reply.
 const (
 	isRows    = 0
 	isDone    = 1
 	isChanged = 2
 )
 
-// finish returns the results of a call. Where the script has left the decision to
-// us, it is made, and put back; again, where others were faster.
+// finish returns the results of a call. If the script has raised RAW, finish decides
+// by the rows and writes them, and starts over if they have changed meanwhile.
 func (s *Store) finish(ctx context.Context, c *call, reply rueidis.RedisResult) ([]store.Result, error) {
 	for {
 		list, err := reply.ToArray()
@@ -283,7 +282,7 @@ func (s *Store) finish(ctx context.Context, c *call, reply rueidis.RedisResult) 
 			}
 		}
 		if len(damaged) > 0 {
-			if err := s.setAside(ctx, c, rows, damaged, others); err != nil {
+			if err := s.moveDamaged(ctx, c, rows, damaged, others); err != nil {
 				return nil, err
 			}
 			reply = s.run(ctx, []run{{c.keys, c.args(s.clock())}})[0]
@@ -300,18 +299,18 @@ func (s *Store) finish(ctx context.Context, c *call, reply rueidis.RedisResult) 
 	}
 }
 
-// How often a row is set aside within one call, and for how long it is kept.
+// How often damaged rows are moved within one call, and for how long they are kept.
 const (
-	mostTries = 3
-	keepAside = 7 * 24 * time.Hour
+	mostTries   = 3
+	keepDamaged = 7 * 24 * time.Hour
 )
 
-// setAside moves damaged rows out of the way, if they are still the same. One that
-// cannot be moved, or comes again and again, fails what needs it.
-func (s *Store) setAside(ctx context.Context, c *call, rows rows, damaged, others []int) error {
+// moveDamaged renames damaged rows, if they have not changed. If a row cannot be moved,
+// or is damaged again each time, the operations that need it fail.
+func (s *Store) moveDamaged(ctx context.Context, c *call, rows rows, damaged, others []int) error {
 	c.tries++
 	var r run
-	r.args = []string{s.clock(), "aside"}
+	r.args = []string{s.clock(), "move"}
 	var errs []*store.RowError
 	for _, i := range damaged {
 		e := &store.RowError{Group: c.ops[0].Group, Name: c.names[i], Err: ErrDamaged}
@@ -323,7 +322,7 @@ func (s *Store) setAside(ctx context.Context, c *call, rows rows, damaged, other
 			was = hex.EncodeToString(sum[:])
 		}
 		errs = append(errs, e)
-		r.keys = append(r.keys, c.keys[i], s.asideKey(c.keys[i]))
+		r.keys = append(r.keys, c.keys[i], s.damagedKey(c.keys[i]))
 		r.args = append(r.args, was)
 	}
 	fail := func(e *store.RowError) {
@@ -338,7 +337,7 @@ func (s *Store) setAside(ctx context.Context, c *call, rows rows, damaged, other
 		}
 		return nil
 	}
-	r.args = append(r.args, strconv.FormatInt(keepAside.Milliseconds(), 10))
+	r.args = append(r.args, strconv.FormatInt(keepDamaged.Milliseconds(), 10))
 	list, err := s.run(ctx, []run{r})[0].ToArray()
 	if err != nil {
 		return err
@@ -357,19 +356,19 @@ func (s *Store) setAside(ctx context.Context, c *call, rows rows, damaged, other
 		if err != nil {
 			return err
 		}
-		e.Err = fmt.Errorf("%w; it could not be set aside: %s", e.Err, why)
+		e.Err = fmt.Errorf("%w; it could not be moved: %s", e.Err, why)
 		fail(e)
 	}
 	return nil
 }
 
-// asideKey is where a damaged row is kept. Its slot is that of the row, and Len does not
+// damagedKey returns the key where a damaged row is kept, in the same slot. Len does not
 // count it.
-func (s *Store) asideKey(key string) string {
+func (s *Store) damagedKey(key string) string {
 	return s.cfg.Prefix + "damaged:" + strings.TrimPrefix(key, s.cfg.Prefix)
 }
 
-// put writes rows if none of them has changed; else it says so.
+// put writes rows if none of them has changed, and reports whether one has.
 func (s *Store) put(ctx context.Context, c *call, rows rows) (changed bool, err error) {
 	args := []string{s.clock(), ""}
 	for _, n := range c.names {
@@ -391,7 +390,7 @@ func (s *Store) put(ctx context.Context, c *call, rows rows) (changed bool, err 
 	return kind == isChanged, err
 }
 
-// saw takes in what the store's clock shows.
+// saw records the time of the server's clock.
 func (s *Store) saw(now store.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -400,9 +399,9 @@ func (s *Store) saw(now store.Instant) {
 	}
 }
 
-// period returns the period of a Calendar limit that the store's clock was in when
-// it was last seen. The script knows no time zones; where its clock is not in that
-// period, it says so.
+// period returns the period of a Calendar limit that contains the latest time that was
+// seen of the server's clock. The script knows no time zones: it raises RAW if its clock
+// is not in that period.
 func (s *Store) period(l limiter.Limit) (from, to store.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -415,7 +414,7 @@ func (s *Store) period(l limiter.Limit) (from, to store.Instant) {
 	return p.from, p.to
 }
 
-// Len is that of store.Store. It looks at all keys of the server.
+// Len implements store.Store. It scans all keys of the server.
 func (s *Store) Len(ctx context.Context) (int, error) {
 	total := 0
 	for _, node := range s.cfg.Client.Nodes() {
@@ -460,11 +459,11 @@ func (s *Store) lenOf(ctx context.Context, node rueidis.Client) (n int, err erro
 	}
 }
 
-// glob makes a prefix a pattern that matches just it.
+// glob escapes a prefix, for a pattern that matches it literally.
 var glob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// forget deletes a row that is idle by the clock of a test, and reports whether it
-// was. The server knows only its own.
+// forget deletes a row if it is idle by a test's clock, which the server does not know.
+// It reports whether it was.
 func (s *Store) forget(ctx context.Context, node rueidis.Client, key string) (idle bool, err error) {
 	if s.cfg.Now == nil {
 		return false, nil
@@ -478,7 +477,7 @@ func (s *Store) forget(ctx context.Context, node rueidis.Client, key string) (id
 	}
 	expires, err := storerow.Expires(row)
 	if err != nil || expires.After(s.cfg.Now()) {
-		return false, nil // nobody knows when a row is idle that cannot be read
+		return false, nil // a row that cannot be read counts as in use
 	}
 	return true, s.ask(ctx, node, node.B().Del().Key(key).Build()).Error()
 }

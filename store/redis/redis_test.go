@@ -37,7 +37,7 @@ func open(t testing.TB, c rueidis.Client, now func() time.Time) *redis.Store {
 	return s
 }
 
-// topologies are what promises hold over.
+// topologies are the kinds of servers that the tests run over.
 var topologies = map[string]func(testing.TB) []*server.Server{
 	"server":  func(t testing.TB) []*server.Server { return []*server.Server{server.Start(t)} },
 	"cluster": func(t testing.TB) []*server.Server { return server.Cluster(t, 0) },

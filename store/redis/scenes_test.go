@@ -12,9 +12,9 @@ import (
 	"github.com/headway-go/headway/store/redis/internal/server"
 )
 
-// The tests of the root's promises are played again over a server and a Cluster, in bubbles with
-// exact times: they are compiled as they are, with one file more that says what to
-// keep the budgets in. The root's go.mod does not have to know Redis for that.
+// The root's tests are run again over a server and a Cluster, in bubbles with exact times.
+// They are compiled unchanged, with one more file that opens the store, so that the root's
+// go.mod does not need Redis.
 func TestAgainOverRedis(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")

@@ -1,25 +1,28 @@
--- This is package store's Run, and the laws of internal/law, for the rows of one
--- group, in one atomic step. Names and order are theirs; the reasons stand there.
+-- This script does what package store's Run and the laws of internal/law do, for the
+-- rows of one group in one atomic step. Names and order are those of the Go code, which
+-- gives the reasons.
 --
--- Lua's numbers are exact below 2^53. Instants are nanoseconds from a base close
--- to now, so that they are exact for 52 days to both sides; the two largest values
--- stand for never, and always. Whatever does not fit, and whatever this script does
--- not know, is RAW: then nothing has changed, and the client gets the rows as they
--- are, decides by Go's laws and puts them back if they are still the same.
+-- Lua's numbers are exact below 2^53. Instants are nanoseconds from a base close to
+-- now, so that they are exact for 52 days before and after it; the largest and the
+-- smallest value mean never and always. For a number that does not fit, or a case that
+-- the script does not handle, it raises RAW: nothing is changed, and the client receives
+-- the rows, decides by Go's laws, and writes the rows if they are still the same.
 --
 -- KEYS   the rows
 -- ARGV   1 the clock, eight bytes; empty for the server's
---        2 the operations; or, to put rows back, empty; or, to set rows aside, 'aside'
+--        2 the operations; or, to write rows, empty; or, to move damaged rows, 'move'
 --        3 with operations: the rows that cannot be used, if there are any
---          to put back: for each row the SHA-1 of what it was, its expiry, what it will be
---          to set aside: for each pair of keys, from and to, the SHA-1 of what the row was,
---          empty where it was of another type; and for how many milliseconds it is kept
--- Reply  {1, clock, results}, and what failed if something did: for each operation its
---        index and its row; {0, clock, rows} with 1 for a row of another type; {2} where
---        rows have changed; to set aside, for each 1, 0 where it has changed, or why not.
+--          to write: for each row the SHA-1 of its old value, its expiry, its new value
+--          to move: for each pair of keys, from and to, the SHA-1 of the row's value,
+--          empty if it was of another type; and for how many milliseconds it is kept
+-- Reply  to operations: {1, clock, results}, and the index and the row of each operation
+--          that failed, if any did; or {0, clock, rows} if RAW was raised, with 1 for a
+--          row of another type
+--        to write: {1}, or {2} if rows have changed
+--        to move: for each row 1, 0 if it has changed, or the error
 --
--- A row of a newer version is left as it is, and what needs it fails. A row that is
--- none, or that this script cannot tell from one, is RAW.
+-- A row of a newer version stays as it is, and the operations that need it fail. A row
+-- that is damaged, or that this script cannot read, raises RAW.
 
 local pack, unpack, fmod, floor, max, min = struct.pack, struct.unpack, math.fmod, math.floor, math.max, math.min
 local sub, concat = string.sub, table.concat
@@ -29,10 +32,10 @@ local FAR = 2 ^ 52
 local WORD = 2 ^ 32
 local SECOND = 1000000000
 local LEASE = 30 * SECOND
-local HOLD = 5 * SECOND
-local USE = SECOND
+local RESERVE_FOR = 5 * SECOND
+local USE_WITHIN = SECOND
 local CATCH_UP = 10000000
-local MOST_HEARD = 8
+local MOST_LIMITS = 8
 local GENTLE = 10 * SECOND
 local GROWTH = 20
 local MEMORY = 600 * SECOND
@@ -57,7 +60,7 @@ else
 	base, now = unpack('>i4I4', ARGV[1])
 end
 
--- Numbers as they are written down.
+-- Encoding.
 
 local function words(high, low)
 	return pack('>i4I4', high, low)
@@ -91,7 +94,7 @@ local function putText(s) return putSize(#s) .. s end
 
 local function putBool(b) return b and '\1' or '\0' end
 
--- What is read at present: text from at on.
+-- Decoding: text is what is being read, and at is the position in it.
 local text, at
 
 local function bytes(n)
@@ -142,9 +145,9 @@ local function int()
 	return n
 end
 
--- toTime returns an instant. One so long past that it is not exact becomes the
--- oldest that is: it is past all the same, except that a bucket in use all that time
--- takes nothing back that was taken before.
+-- toTime returns an instant. One too long ago to be exact becomes the oldest exact
+-- one. That makes one difference: a bucket that has been in use ever since does not
+-- take back units that were taken before that.
 local function toTime(high, low)
 	if high == 2147483647 and low == 4294967295 then
 		return NEVER
@@ -160,7 +163,7 @@ end
 
 local function time() return toTime(pair()) end
 
--- given is time for what must be exact.
+-- given is time for an instant that must be exact.
 local function given()
 	local t = time()
 	if t == 1 - FAR then
@@ -171,8 +174,8 @@ end
 
 -- Arithmetic.
 
--- muldiv returns a * b / n and what remains, exactly where the quotient is below
--- 2^53. None is negative.
+-- muldiv returns the quotient of a * b / n and its remainder, exactly if the quotient
+-- is below 2^53. No argument is negative.
 local function muldiv(a, b, n)
 	if a > b then
 		a, b = b, a
@@ -209,7 +212,7 @@ end
 
 local function div(a, b) return (a - fmod(a, b)) / b end
 
--- A limit, by what is written down of it.
+-- The limits, by their encoded form.
 local limits = {}
 
 local function limitOf(spec)
@@ -242,7 +245,7 @@ local function limitOf(spec)
 	return l
 end
 
--- span returns the time of c units, and n-ths of a nanosecond.
+-- span returns the time that c units take, in nanoseconds and n-ths of a nanosecond.
 local function span(l, c)
 	local ns, frac = muldiv(c, l.per, l.n)
 	if ns >= FAR then
@@ -264,8 +267,8 @@ local function ceilUnits(l, ns, frac)
 	return q
 end
 
--- A law is made where there is something to count by it: the script runs anew for
--- each decision, and most need one.
+-- A law is made when it is first used: the script runs anew for each decision, and most
+-- decisions need one law.
 local laws, makers = {}, {}
 
 local function law(kind)
@@ -273,18 +276,17 @@ local function law(kind)
 	return laws[kind]
 end
 
--- Window. Entries are read when they are looked at, and those that were not are
--- written as they are.
+-- Window. An entry is decoded when it is first used; the others are copied as they are.
 makers[0] = function()
 	local Window = {}
 	Window.__index = Window
 
 	function Window.new(l)
-		return { l = l, flying = 0, sum = 0, log = '', first = 1, head = 0, len = 0, seen = {} }
+		return { l = l, inFlight = 0, sum = 0, log = '', first = 1, head = 0, len = 0, seen = {} }
 	end
 
 	function Window.load(l)
-		local w = { l = l, flying = int(), sum = int(), head = 0, len = size(), seen = {} }
+		local w = { l = l, inFlight = int(), sum = int(), head = 0, len = size(), seen = {} }
 		w.log, w.first = text, at -- no copy: it may be long
 		at = at + 16 * w.len
 		if at > #text + 1 then
@@ -294,7 +296,7 @@ makers[0] = function()
 	end
 
 	function Window:save(out)
-		out[#out + 1] = putInt(self.flying) .. putInt(self.sum) .. putSize(self.len)
+		out[#out + 1] = putInt(self.inFlight) .. putInt(self.sum) .. putSize(self.len)
 		local order = {}
 		for i in pairs(self.seen) do
 			if i >= self.head and i < self.head + self.len then
@@ -358,7 +360,7 @@ makers[0] = function()
 		if cost > l.n then
 			return NEVER, false
 		end
-		local room, left, old, i = l.n - cost, self.sum + self.flying, t - l.per, 0
+		local room, left, old, i = l.n - cost, self.sum + self.inFlight, t - l.per, 0
 		while true do
 			if left <= room and (i == self.len or self:at(i).at > old) then
 				return t, false
@@ -376,7 +378,7 @@ makers[0] = function()
 
 	function Window:take(t, cost)
 		if self.l.strict then
-			self.flying = self.flying + cost
+			self.inFlight = self.inFlight + cost
 			return true
 		end
 		self:push(t, cost)
@@ -404,8 +406,8 @@ makers[0] = function()
 		self.len = self.len + 1
 	end
 
-	-- slice returns the end of t's slice. Slices count from the beginning of time, so
-	-- that both words of t matter.
+	-- slice returns the end of t's slice. Slices count from instant zero, so that both
+	-- words of t matter.
 	function Window:slice(t)
 		local d = max(1, div(self.l.per, EXACT))
 		local low = t % WORD
@@ -419,16 +421,16 @@ makers[0] = function()
 		return t + d - r
 	end
 
-	function Window:answered(t, cost)
+	function Window:done(t, cost)
 		if self.l.strict then
-			self.flying = max(0, self.flying - cost)
+			self.inFlight = max(0, self.inFlight - cost)
 			self:push(t, cost)
 		end
 	end
 
-	function Window:give(taken, cost, flying)
-		if flying then
-			self.flying = max(0, self.flying - cost)
+	function Window:give(taken, cost, inFlight)
+		if inFlight then
+			self.inFlight = max(0, self.inFlight - cost)
 			return
 		end
 		local lo, hi = 0, self.len
@@ -480,12 +482,12 @@ makers[0] = function()
 
 	function Window:remaining(now)
 		self:expire(now)
-		return self.l.n - (self.sum + self.flying)
+		return self.l.n - (self.sum + self.inFlight)
 	end
 
 	function Window:recovered(now)
 		self:expire(now)
-		return self.sum == 0 and self.flying == 0
+		return self.sum == 0 and self.inFlight == 0
 	end
 
 	function Window:ends(flights)
@@ -521,7 +523,7 @@ makers[1] = function()
 	end
 
 	function Bucket:save(out)
-		local full, since = '\255\255\255\255\255\255\255\255', '\0\0\0\0\0\0\0\0' -- a new one's, or as old
+		local full, since = '\255\255\255\255\255\255\255\255', '\0\0\0\0\0\0\0\0' -- those of a new bucket, or before exact times
 		if self.full > 1 - FAR then
 			full = putTime(self.full)
 		end
@@ -609,7 +611,7 @@ makers[1] = function()
 		g[#g + 1] = { at = t, ns = ns }
 	end
 
-	function Bucket:answered() end
+	function Bucket:done() end
 
 	function Bucket:give(taken, cost)
 		if taken < self.since or self.l.n == 0 then
@@ -664,26 +666,26 @@ makers[2] = function()
 
 	function Spaced.new(l)
 		local s = Bucket.new(l)
-		s.flying = 0
+		s.inFlight = 0
 		return s
 	end
 
 	function Spaced.load(l)
 		local s = Bucket.load(l)
-		s.flying = int()
+		s.inFlight = int()
 		return s
 	end
 
 	function Spaced:save(out)
 		Bucket.save(self, out)
-		out[#out + 1] = putInt(self.flying)
+		out[#out + 1] = putInt(self.inFlight)
 	end
 
-	-- free returns when it is full if flying units are answered at now.
-	function Spaced:free(now, flying)
+	-- free returns when the bucket is full if the response to inFlight units comes now.
+	function Spaced:free(now, inFlight)
 		local b = setmetatable({ l = self.l, full = self.full, frac = self.frac, since = NEVER }, Bucket)
-		if flying > 0 then
-			b:pushAt(now, flying)
+		if inFlight > 0 then
+			b:pushAt(now, inFlight)
 		end
 		if b.frac > 0 then
 			b.full = b.full + 1
@@ -695,28 +697,28 @@ makers[2] = function()
 		if self.l.n == 0 or cost > MAX_N then
 			return NEVER, false
 		end
-		return max(t, self:free(now, self.flying)), self.flying > 0
+		return max(t, self:free(now, self.inFlight)), self.inFlight > 0
 	end
 
 	function Spaced:take(t, cost)
 		if self.l.strict then
-			self.flying = self.flying + cost
+			self.inFlight = self.inFlight + cost
 			return true
 		end
 		self:pushAt(t, cost)
 		return false
 	end
 
-	function Spaced:answered(t, cost)
+	function Spaced:done(t, cost)
 		if self.l.strict then
-			self.flying = max(0, self.flying - cost)
+			self.inFlight = max(0, self.inFlight - cost)
 			self:pushAt(t, cost)
 		end
 	end
 
-	function Spaced:give(taken, cost, flying)
-		if flying then
-			self.flying = max(0, self.flying - cost)
+	function Spaced:give(taken, cost, inFlight)
+		if inFlight then
+			self.inFlight = max(0, self.inFlight - cost)
 			return
 		end
 		Bucket.give(self, taken, cost)
@@ -726,10 +728,10 @@ makers[2] = function()
 		if self.l.n == 0 then
 			return 0
 		end
-		return Bucket.remaining(self, now) - self.flying
+		return Bucket.remaining(self, now) - self.inFlight
 	end
 
-	function Spaced:recovered(now) return self.flying == 0 and Bucket.recovered(self, now) end
+	function Spaced:recovered(now) return self.inFlight == 0 and Bucket.recovered(self, now) end
 
 	function Spaced:ends(flights)
 		local last, cost = -NEVER, 0
@@ -808,7 +810,7 @@ makers[3] = function()
 		return false
 	end
 
-	function Sliding:answered() end
+	function Sliding:done() end
 
 	function Sliding:give(taken, cost)
 		if not self.used then
@@ -854,7 +856,7 @@ makers[3] = function()
 	return Sliding
 end
 
--- Calendar. The client says which period it is: from and to.
+-- Calendar. The client passes the period that the clock is in: from and to.
 makers[4] = function()
 	local Calendar = {}
 	Calendar.__index = Calendar
@@ -895,7 +897,7 @@ makers[4] = function()
 		return false
 	end
 
-	function Calendar:answered() end
+	function Calendar:done() end
 
 	function Calendar:give(_, cost, _, stop)
 		if stop == self.stop then
@@ -1059,16 +1061,16 @@ makers.cap = function()
 	function Cap.new(name)
 		return setmetatable({
 			name = name, left = NEVER, limit = -1, stop = -NEVER, window = SECOND, begun = -NEVER, keep = -NEVER, last = -NEVER,
-			heard = -NEVER, told = -NEVER, low = NEVER, lower = NEVER, since = -NEVER, drift = 0, flying = 0,
-			blind = false, rolled = false, pace = false, started = false, said = false,
+			newest = -NEVER, updated = -NEVER, low = NEVER, lower = NEVER, since = -NEVER, drift = 0, inFlight = 0,
+			blind = false, rolled = false, pace = false, started = false, current = false,
 		}, Cap)
 	end
 
 	function Cap.load()
 		local c = {
 			name = str(), left = int(), limit = int(), stop = time(), window = int(), begun = time(), keep = time(), last = time(),
-			heard = time(), told = time(), low = int(), lower = int(), since = time(), drift = int(), flying = 0,
-			blind = bool(), rolled = bool(), pace = bool(), started = bool(), said = bool(),
+			newest = time(), updated = time(), low = int(), lower = int(), since = time(), drift = int(), inFlight = 0,
+			blind = bool(), rolled = bool(), pace = bool(), started = bool(), current = bool(),
 		}
 		if c.window <= 0 then
 			error(RAW)
@@ -1080,9 +1082,9 @@ makers.cap = function()
 
 	function Cap:save()
 		return '\1\1' .. putText(self.name) .. putInt(self.left) .. putInt(self.limit) .. putTime(self.stop) .. putInt(self.window)
-			.. putTime(self.begun) .. putTime(self.keep) .. putTime(self.last) .. putTime(self.heard) .. putTime(self.told)
+			.. putTime(self.begun) .. putTime(self.keep) .. putTime(self.last) .. putTime(self.newest) .. putTime(self.updated)
 			.. putInt(self.low) .. putInt(self.lower) .. putTime(self.since) .. putInt(self.drift)
-			.. putBool(self.blind) .. putBool(self.rolled) .. putBool(self.pace) .. putBool(self.started) .. putBool(self.said)
+			.. putBool(self.blind) .. putBool(self.rolled) .. putBool(self.pace) .. putBool(self.started) .. putBool(self.current)
 	end
 
 	function Cap:roll(t)
@@ -1090,38 +1092,39 @@ makers.cap = function()
 			return
 		elseif t >= self.keep then
 			self.left, self.limit, self.stop, self.window = NEVER, -1, NEVER, SECOND
-			self.said, self.blind, self.pace, self.rolled = false, false, false, false
+			self.current, self.blind, self.pace, self.rolled = false, false, false, false
 			self.low, self.lower = NEVER, NEVER
 			return
 		end
 		if self.blind then
 			self.left = max(self.left, 1)
 		else
-			self.left = self.limit - self.flying
+			self.left = self.limit - self.inFlight
 		end
-		self.said = false
+		self.current = false
 		self.rolled, self.low, self.lower = not self.blind, NEVER, NEVER
 		self.begun = self.stop + (t - self.stop) - fmod(t - self.stop, self.window)
 		self.stop = min(self.begun + self.window, self.keep)
 		self.started = false
 	end
 
-	-- hearOfSome takes in what was said, with flying units in flight by those who say it.
-	function Cap:hearOfSome(now, s, flying)
+	-- updatePartly updates the limit from a response that one process received while that
+	-- process had inFlight other units in flight.
+	function Cap:updatePartly(now, s, inFlight)
 		self:roll(now)
-		flying = flying + 1
-		self.flying = flying
-		self:hear(now, s, s.left + 1, flying)
-		self.flying = 0
+		inFlight = inFlight + 1
+		self.inFlight = inFlight
+		self:update(now, s, s.left + 1, inFlight)
+		self.inFlight = 0
 	end
 
-	function Cap:hear(now, s, left, flying)
+	function Cap:update(now, s, left, inFlight)
 		local blind = s.reset < 0
 		local stop = now + s.reset
 		if blind then
 			stop = now + SECOND
 		end
-		local older = s.started < self.heard
+		local older = s.started < self.newest
 		if self.rolled and stop <= self.begun + min(SECOND, floor(self.window / 2)) or older and (now >= self.keep or stop + SECOND < self.stop) then
 			return
 		end
@@ -1130,13 +1133,13 @@ makers.cap = function()
 		end
 		self.low = min(self.low, left)
 		if older then
-			self.left = min(self.left, left - flying)
+			self.left = min(self.left, left - inFlight)
 			return
 		end
-		if self.said and left < self.left then
+		if self.current and left < self.left then
 			self.drift = self.drift + self.left - left
 		end
-		local least = min(self.low, self.lower) - flying
+		local least = min(self.low, self.lower) - inFlight
 		if least < self.left then
 			self.left, self.begun = least, now
 		end
@@ -1156,7 +1159,7 @@ makers.cap = function()
 			self.window = max(self.window, s.reset)
 		end
 		self.pace = s.pace and not blind
-		self.heard, self.told, self.said, self.rolled = s.started, now, true, false
+		self.newest, self.updated, self.current, self.rolled = s.started, now, true, false
 		self.keep = stop
 		if self.limit > 0 then
 			local most = max(self.window, LASTING) - 1
@@ -1219,10 +1222,10 @@ for i, key in ipairs(KEYS) do
 		end
 		raw, other = '', true
 	end
-	rows[i] = { key = key, raw = raw, other = other, flights = {}, aside = {}, heard = {} }
+	rows[i] = { key = key, raw = raw, other = other, flights = {}, reserved = {}, announced = {} }
 end
 
--- newer reports whether a version is a later one. What is neither is RAW.
+-- newer reports whether a version is newer than this script. An invalid one raises RAW.
 local function newer(version)
 	if version ~= 1 and (version == 0 or version > 31) then
 		error(RAW)
@@ -1258,7 +1261,7 @@ local function parse(r)
 		r.flights[i] = { id = bytes(8), till = time(), cost = int() }
 	end
 	for i = 1, size() do
-		r.aside[i] = { id = bytes(8), at = time(), starts = int(), cost = int() }
+		r.reserved[i] = { id = bytes(8), at = time(), starts = int(), cost = int() }
 	end
 	for i = 1, size() do
 		local h = { only = str(), source = str(), window = int() }
@@ -1277,15 +1280,15 @@ local function parse(r)
 		if at ~= stop then
 			error(RAW)
 		end
-		r.heard[i] = h
+		r.announced[i] = h
 	end
-	if at ~= #text + 1 or not r.st and #r.flights + #r.aside > 0 then
+	if at ~= #text + 1 or not r.st and #r.flights + #r.reserved > 0 then
 		error(RAW)
 	end
 	return false
 end
 
--- inTime is RAW where the row has something of after now: the clock was set back.
+-- inTime raises RAW if the row has an instant after now: the clock was set back.
 local function inTime(r)
 	local latest = -NEVER
 	local st = r.st
@@ -1302,14 +1305,14 @@ local function inTime(r)
 	for _, f in ipairs(r.flights) do
 		latest = max(latest, f.till - LEASE)
 	end
-	for _, a in ipairs(r.aside) do
+	for _, a in ipairs(r.reserved) do
 		latest = max(latest, a.at)
 	end
-	for _, h in ipairs(r.heard) do
+	for _, h in ipairs(r.announced) do
 		if h.pace then
 			latest = max(latest, h.pace.raised)
 		else
-			latest = max(latest, h.cap.told, h.cap.last, h.cap.begun, h.cap.since, h.cap.heard)
+			latest = max(latest, h.cap.updated, h.cap.last, h.cap.begun, h.cap.since, h.cap.newest)
 		end
 	end
 	if latest > now then
@@ -1317,57 +1320,57 @@ local function inTime(r)
 	end
 end
 
--- kept returns how many units are set aside.
-local function kept(r)
+-- unitsReserved returns how many units of a row are reserved.
+local function unitsReserved(r)
 	local sum = 0
-	for _, a in ipairs(r.aside) do
+	for _, a in ipairs(r.reserved) do
 		sum = sum + a.starts * a.cost
 	end
 	return sum
 end
 
--- use counts n units of what was set aside as used at an instant.
+-- use counts n reserved units as used at t.
 local function use(st, t, n)
 	if n > 0 and st:take(t, n) then
-		st:answered(t, n)
+		st:done(t, n)
 	end
 end
 
-local function land(r)
+local function prune(r)
 	if #r.flights > 0 then
 		local kept = {}
 		for _, f in ipairs(r.flights) do
 			if f.till > now then
 				kept[#kept + 1] = f
 			else
-				r.st:answered(f.till, f.cost)
+				r.st:done(f.till, f.cost)
 				r.dirty = true
 			end
 		end
 		r.flights = kept
 	end
-	if #r.aside > 0 then
+	if #r.reserved > 0 then
 		local left = {}
-		for _, a in ipairs(r.aside) do
-			if a.at + HOLD > now then
+		for _, a in ipairs(r.reserved) do
+			if a.at + RESERVE_FOR > now then
 				left[#left + 1] = a
 			else
-				use(r.st, a.at + USE, a.starts * a.cost)
+				use(r.st, a.at + USE_WITHIN, a.starts * a.cost)
 				r.dirty = true
 			end
 		end
-		r.aside = left
+		r.reserved = left
 	end
-	if r.st and #r.flights == 0 and #r.aside == 0 and r.st:recovered(now) then
+	if r.st and #r.flights == 0 and #r.reserved == 0 and r.st:recovered(now) then
 		r.st = nil
 	end
 	local kept = {}
-	for _, h in ipairs(r.heard) do
+	for _, h in ipairs(r.announced) do
 		if not h.st:recovered(now) then
 			kept[#kept + 1] = h
 		end
 	end
-	r.heard = kept
+	r.announced = kept
 end
 
 local function encode(r)
@@ -1384,12 +1387,12 @@ local function encode(r)
 	for _, f in ipairs(r.flights) do
 		out[#out + 1] = f.id .. putTime(f.till) .. putInt(f.cost)
 	end
-	out[#out + 1] = putSize(#r.aside)
-	for _, a in ipairs(r.aside) do
+	out[#out + 1] = putSize(#r.reserved)
+	for _, a in ipairs(r.reserved) do
 		out[#out + 1] = a.id .. putTime(a.at) .. putInt(a.starts) .. putInt(a.cost)
 	end
-	out[#out + 1] = putSize(#r.heard)
-	for _, h in ipairs(r.heard) do
+	out[#out + 1] = putSize(#r.announced)
+	for _, h in ipairs(r.announced) do
 		out[#out + 1] = putText(h.only) .. putText(h.source) .. putInt(h.window) .. putText(h.st:save())
 	end
 	return concat(out)
@@ -1398,20 +1401,20 @@ end
 -- life returns for how many milliseconds the row matters, rounded up.
 local function life(r)
 	local stop = now
-	for _, h in ipairs(r.heard) do
+	for _, h in ipairs(r.announced) do
 		stop = max(stop, h.st:ends())
 	end
 	if r.st then
 		local st = r.st
-		if #r.aside > 0 then -- as if all of it were used
+		if #r.reserved > 0 then -- assume that all reserved units are used
 			local out = {}
 			st:save(out)
 			text, at = concat(out), 1
 			st = setmetatable(law(st.l.kind).load(st.l), law(st.l.kind))
 			st.from, st.to = r.st.from, r.st.to
-			for _, a in ipairs(r.aside) do
-				stop = max(stop, a.at + HOLD)
-				use(st, a.at + USE, a.starts * a.cost)
+			for _, a in ipairs(r.reserved) do
+				stop = max(stop, a.at + RESERVE_FOR)
+				use(st, a.at + USE_WITHIN, a.starts * a.cost)
 			end
 		end
 		stop = max(stop, st:ends(r.flights))
@@ -1423,7 +1426,7 @@ local function put(key, row, px)
 	if row == '' then
 		redis.call('DEL', key)
 	elseif ARGV[1] ~= '' or px == NEVER then
-		redis.call('SET', key, row) -- nobody knows when that clock will be there
+		redis.call('SET', key, row) -- the server cannot know when a test's clock reaches its end
 	else
 		redis.call('SET', key, row, 'PX', string.format('%.0f', max(1, px)))
 	end
@@ -1441,12 +1444,12 @@ end
 
 local function rowOf(i)
 	local r = rows[i]
-	land(r)
+	prune(r)
 	return r
 end
 
--- rowUnder is rowOf of a need, which is under the need's limit, or under none. It is
--- RAW to put it under another.
+-- rowUnder returns the row of a need, which has the need's limit or no state. To change
+-- its limit raises RAW.
 local function rowUnder(n)
 	local r = rowOf(n.row)
 	if r.st and r.st.l.spec ~= n.limit.spec then
@@ -1469,35 +1472,35 @@ local function budget(n)
 	return r
 end
 
-local function earHolds(op, all)
-	for _, ear in ipairs(op.ears) do
-		local r = rowOf(ear)
-		for _, h in ipairs(r.heard) do
+local function announcedConstraints(op, all)
+	for _, audience in ipairs(op.audiences) do
+		local r = rowOf(audience)
+		for _, h in ipairs(r.announced) do
 			local concerns = h.only == ''
 			for _, n in ipairs(op.needs) do
 				concerns = concerns or n.name == h.only
 			end
 			if concerns then
-				all[#all + 1] = { heard = h, row_of = ear, need = -1, cost = 1 }
+				all[#all + 1] = { announced = h, row_of = audience, need = -1, cost = 1 }
 			end
 		end
 	end
 	return all
 end
 
-local function holds(op)
+local function constraints(op)
 	local all = {}
 	for i, n in ipairs(op.needs) do
 		local r = budget(n)
 		all[#all + 1] = { row = r, need = i - 1, cost = n.cost }
-		for _, h in ipairs(r.heard) do
-			all[#all + 1] = { heard = h, row_of = n.row, need = i - 1, cost = n.cost }
+		for _, h in ipairs(r.announced) do
+			all[#all + 1] = { announced = h, row_of = n.row, need = i - 1, cost = n.cost }
 		end
 	end
-	return earHolds(op, all)
+	return announcedConstraints(op, all)
 end
 
-local function stateOf(h) return h.row and h.row.st or h.heard.st end
+local function stateOf(h) return h.row and h.row.st or h.announced.st end
 
 -- most is the largest cost that ever fits.
 local function most(st)
@@ -1512,15 +1515,15 @@ end
 
 local function earliestOf(h, t)
 	local st = stateOf(h)
-	local aside = h.row and kept(h.row) or 0
-	if aside == 0 or h.cost > most(st) or most(st) - h.cost >= aside then
-		return st:earliest(now, t, h.cost + aside)
+	local reserved = h.row and unitsReserved(h.row) or 0
+	if reserved == 0 or h.cost > most(st) or most(st) - h.cost >= reserved then
+		return st:earliest(now, t, h.cost + reserved)
 	end
-	-- They never fit together, and what is set aside may yet be used.
+	-- The cost and the reserved units never fit together, and those may yet be used.
 	local e = st:earliest(now, t, h.cost)
 	local first = NEVER
-	for _, a in ipairs(h.row.aside) do
-		first = min(first, a.at + HOLD)
+	for _, a in ipairs(h.row.reserved) do
+		first = min(first, a.at + RESERVE_FOR)
 	end
 	return max(e, first), true
 end
@@ -1529,9 +1532,9 @@ local function touch(op)
 	for _, n in ipairs(op.needs) do
 		rowOf(n.row).dirty = true
 	end
-	for _, ear in ipairs(op.ears) do
-		local r = rowOf(ear)
-		if #r.heard > 0 then
+	for _, audience in ipairs(op.audiences) do
+		local r = rowOf(audience)
+		if #r.announced > 0 then
 			r.dirty = true
 		end
 	end
@@ -1560,9 +1563,9 @@ local function remaining(op)
 		local r = budget(n)
 		local left = r.st:remaining(now)
 		if left ~= NEVER then
-			left = left - kept(r)
+			left = left - unitsReserved(r)
 		end
-		for _, h in ipairs(r.heard) do
+		for _, h in ipairs(r.announced) do
 			left = min(left, h.st:remaining(now))
 		end
 		out[#out + 1] = putInt(left)
@@ -1574,9 +1577,10 @@ local function flightOf(r, op)
 	return indexOf(r.flights, function(f) return f.id == op.id end)
 end
 
--- setAside sets aside what an OpTake wants besides, as far as there is room.
-local function setAside(op, all)
-	local n = op.more
+-- reserve reserves units for the further starts that an OpTake requests, as far as there
+-- is room.
+local function reserve(op, all)
+	local n = op.reserve
 	if n <= 0 or #op.needs == 0 then
 		return 0
 	end
@@ -1587,8 +1591,8 @@ local function setAside(op, all)
 			if l.n == 0 or l.strict or l.kind == 2 then
 				return 0
 			end
-			left = left - kept(h.row)
-		elseif h.heard.pace then
+			left = left - unitsReserved(h.row)
+		elseif h.announced.pace then
 			return 0
 		end
 		if h.cost > 0 and left ~= NEVER then
@@ -1600,24 +1604,24 @@ local function setAside(op, all)
 	end
 	for _, h in ipairs(all) do
 		if h.row then
-			local list = h.row.aside
+			local list = h.row.reserved
 			list[#list + 1] = { id = op.id, at = now, starts = n, cost = h.cost }
 		else
-			h.heard.st:take(now, n * h.cost)
+			h.announced.st:take(now, n * h.cost)
 		end
 	end
 	return n
 end
 
--- hear says what holds of h, which was found at a row.
-local function hear(row, h)
-	h.st:remaining(now) -- units come back first
+-- announcement encodes the pause or the limit h, which belongs to a row.
+local function announcement(row, h)
+	h.st:remaining(now) -- returns units that are due
 	local head = putSize(row) .. putText(h.only) .. putText(h.source) .. putBool(h.cap)
 	if h.pace then
 		return head .. putTime(h.pace.stop)
 	end
 	local c = h.cap
-	return head .. putText(c.name) .. putInt(h.window) .. putInt(c.left) .. putInt(c.limit) .. putTime(c.stop) .. putTime(c.told) .. putBool(c.blind)
+	return head .. putText(c.name) .. putInt(h.window) .. putInt(c.left) .. putInt(c.limit) .. putTime(c.stop) .. putTime(c.updated) .. putBool(c.blind)
 end
 
 local refused = {}
@@ -1627,20 +1631,20 @@ local function take(op)
 	if op.line ~= NO_LINE and refused[op.line] then
 		return '\2'
 	end
-	local all = holds(op)
+	local all = constraints(op)
 	local t, atLeast, bind = earliest(all, now)
 	if t > now then
 		refused[op.line] = true
 		local flags, need, name = atLeast and 16 or 0, -1, ''
 		if bind then
 			need = bind.need
-			if bind.heard and bind.heard.pace then
+			if bind.announced and bind.announced.pace then
 				flags = flags + 32
-			elseif bind.heard then
-				flags, name = flags + 64, bind.heard.cap.name
+			elseif bind.announced then
+				flags, name = flags + 64, bind.announced.cap.name
 			end
 		end
-		local why = bind and bind.heard and hear(bind.row_of, bind.heard) or ''
+		local why = bind and bind.announced and announcement(bind.row_of, bind.announced) or ''
 		return string.char(flags) .. putTime(t) .. putInt(need) .. putText(name) .. remaining(op) .. why
 	end
 	local slot = now
@@ -1653,8 +1657,8 @@ local function take(op)
 	local flags = 1
 	for _, h in ipairs(all) do
 		local st = stateOf(h)
-		if h.heard then
-			if h.heard.pace and flags % 16 < 8 then
+		if h.announced then
+			if h.announced.pace and flags % 16 < 8 then
 				flags = flags + 8
 			end
 			st:take(now, h.cost)
@@ -1670,17 +1674,17 @@ local function take(op)
 			end
 		end
 	end
-	local aside = setAside(op, all)
+	local reserved = reserve(op, all)
 	touch(op)
-	return string.char(flags) .. remaining(op) .. putInt(aside)
+	return string.char(flags) .. remaining(op) .. putInt(reserved)
 end
 
-local function answer(op)
+local function done(op)
 	for _, n in ipairs(op.needs) do
 		local r = rowOf(n.row)
 		local j = flightOf(r, op)
 		if j then
-			r.st:answered(now, r.flights[j].cost)
+			r.st:done(now, r.flights[j].cost)
 			table.remove(r.flights, j)
 			r.dirty = true
 		end
@@ -1710,40 +1714,40 @@ local function give(op)
 		elseif r.st then
 			r.st:give(n.taken, n.cost, false, n.stop)
 		end
-		for _, h in ipairs(r.heard) do
+		for _, h in ipairs(r.announced) do
 			h.st:give(n.taken, n.cost)
 		end
 	end
-	for _, h in ipairs(earHolds(op, {})) do
-		h.heard.st:give(op.taken, 1)
+	for _, h in ipairs(announcedConstraints(op, {})) do
+		h.announced.st:give(op.taken, 1)
 	end
 	touch(op)
 	return ''
 end
 
--- giveAside takes back what a request has set aside, but for what is used.
-local function giveAside(op)
+-- returnReserved takes back the units that a request has reserved, except those used.
+local function returnReserved(op)
 	local rest = 0
 	for _, n in ipairs(op.needs) do
 		local r = rowOf(n.row)
-		local j = indexOf(r.aside, function(a) return a.id == op.id end)
+		local j = indexOf(r.reserved, function(a) return a.id == op.id end)
 		if j then
-			local a = table.remove(r.aside, j)
+			local a = table.remove(r.reserved, j)
 			local used = min(op.used, a.starts)
 			rest = a.starts - used
 			if r.st.l.kind == 4 then
 				r.st.from, r.st.to = n.from, n.to
 			end
 			use(r.st, min(op.due, now), used * a.cost)
-			for _, h in ipairs(r.heard) do
+			for _, h in ipairs(r.announced) do
 				h.st:give(op.taken, rest * a.cost)
 			end
 		end
 	end
 	if rest > 0 then
-		for _, h in ipairs(earHolds(op, {})) do
-			if h.heard.cap then
-				h.heard.st:give(op.taken, rest)
+		for _, h in ipairs(announcedConstraints(op, {})) do
+			if h.announced.cap then
+				h.announced.st:give(op.taken, rest)
 			end
 		end
 	end
@@ -1759,7 +1763,7 @@ local function spend(op)
 	return remaining(op)
 end
 
--- show is for operations that the client decides, by the rows as they are now.
+-- show returns the current rows, for operations that the client decides.
 local function show(op)
 	local out = {}
 	for _, i in ipairs(op.rows) do
@@ -1772,21 +1776,21 @@ end
 local function read(op)
 	remaining(op)
 	for _, i in ipairs(op.rows) do
-		for _, h in ipairs(rowOf(i).heard) do
-			h.st:remaining(now) -- units come back before later operations look
+		for _, h in ipairs(rowOf(i).announced) do
+			h.st:remaining(now) -- returns units that are due, before later operations read the row
 		end
 	end
 	return show(op)
 end
 
 local function pause(op)
-	local r = rowOf(op.ear)
-	local i = indexOf(r.heard, function(h) return h.pace and h.only == op.only end)
-	local h = r.heard[i]
+	local r = rowOf(op.audience)
+	local i = indexOf(r.announced, function(h) return h.pace and h.only == op.only end)
+	local h = r.announced[i]
 	if not h then
 		h = { only = op.only, source = '', window = 0, pace = law('pace').new() }
 		h.st = h.pace
-		r.heard[#r.heard + 1] = h
+		r.announced[#r.announced + 1] = h
 	end
 	local length, before, old = op.length, h.pace.stop, h.pace.found and h.pace.n or 0
 	if op.grow then
@@ -1799,7 +1803,7 @@ local function pause(op)
 		h.source = op.source
 		local list = op.limits
 		local limited = #list > 0
-		for _, o in ipairs(r.heard) do
+		for _, o in ipairs(r.announced) do
 			if limited and o.cap and o.cap.limit > 0 and not o.cap.blind and now < o.cap.keep then
 				list[#list + 1] = { n = o.cap.limit, per = o.cap.window }
 			end
@@ -1814,13 +1818,13 @@ local function pause(op)
 			h.pace:restart(max(op.found, old))
 		end
 	end
-	return putInt(length) .. hear(op.ear, h)
+	return putInt(length) .. announcement(op.audience, h)
 end
 
 local function success(op)
-	for _, ear in ipairs(op.ears) do
-		local r = rowOf(ear)
-		for _, h in ipairs(r.heard) do
+	for _, audience in ipairs(op.audiences) do
+		local r = rowOf(audience)
+		for _, h in ipairs(r.announced) do
 			if h.pace then
 				if op.taken > h.pace.raised then
 					h.pace.step = 0
@@ -1837,28 +1841,28 @@ local function learn(op)
 		return putSize(0)
 	end
 	local r = rowOf(op.where)
-	local i = indexOf(r.heard, function(h) return h.cap and h.cap.name == op.name and h.window == op.window end)
-	local h = r.heard[i]
+	local i = indexOf(r.announced, function(h) return h.cap and h.cap.name == op.name and h.window == op.window end)
+	local h = r.announced[i]
 	if not h then
 		local n = 0
-		for _, o in ipairs(r.heard) do
+		for _, o in ipairs(r.announced) do
 			n = n + (o.cap and 1 or 0)
 		end
-		if n >= MOST_HEARD then
+		if n >= MOST_LIMITS then
 			return putSize(0)
 		end
 		h = { only = '', cap = law('cap').new(op.name), window = op.window }
 		h.st = h.cap
-		r.heard[#r.heard + 1] = h
+		r.announced[#r.announced + 1] = h
 	end
 	h.source = op.source
 	op.started = min(op.started, now)
-	h.cap:hearOfSome(now, op, op.flying)
+	h.cap:updatePartly(now, op, op.inFlight)
 	r.dirty = true
-	return hear(op.where, h)
+	return announcement(op.where, h)
 end
 
--- How operations are written down, by store.OpKind.
+-- The operations and their encoding, by store.OpKind.
 
 local function list(read)
 	local out = {}
@@ -1868,7 +1872,7 @@ local function list(read)
 	return out
 end
 
-local terms = {} -- limits, with the period that a calendar is in
+local terms = {} -- the limits, each with the current period of a calendar
 
 local function need()
 	local term = terms[size()]
@@ -1884,32 +1888,32 @@ local function needGiven()
 end
 
 local kinds = {
-	{ take, function() return { id = bytes(8), line = bytes(8), due = time(), more = int(), needs = list(need), ears = list(size) } end },
-	{ answer, function() return { id = bytes(8), needs = list(where) } end },
+	{ take, function() return { id = bytes(8), line = bytes(8), due = time(), reserve = int(), needs = list(need), audiences = list(size) } end },
+	{ done, function() return { id = bytes(8), needs = list(where) } end },
 	{ renew, function() return { id = bytes(8), needs = list(where) } end },
-	{ give, function() return { id = bytes(8), taken = given(), needs = list(needGiven), ears = list(size) } end },
-	{ giveAside, function()
-		return { id = bytes(8), used = int(), due = given(), taken = given(), needs = list(need), ears = list(size) }
+	{ give, function() return { id = bytes(8), taken = given(), needs = list(needGiven), audiences = list(size) } end },
+	{ returnReserved, function()
+		return { id = bytes(8), used = int(), due = given(), taken = given(), needs = list(need), audiences = list(size) }
 	end },
-	{ spend, function() return { needs = list(need), ears = list(size) } end },
+	{ spend, function() return { needs = list(need), audiences = list(size) } end },
 	{ read, function() return { needs = list(need), rows = list(size) } end },
 	{ show, function() return { rows = list(size) } end },
 	{ pause, function()
 		return {
-			ear = size(), only = str(), length = int(), grow = bool(), most = int(), started = given(),
+			audience = size(), only = str(), length = int(), grow = bool(), most = int(), started = given(),
 			limits = list(function() return { n = int(), per = int() } end), found = int(), source = str(),
 		}
 	end },
-	{ success, function() return { taken = given(), ears = list(size) } end },
+	{ success, function() return { taken = given(), audiences = list(size) } end },
 	{ learn, function()
 		return {
 			where = size(), name = str(), window = int(), left = int(), limit = int(), reset = int(), period = int(),
-			started = given(), flying = int(), pace = bool(), source = str(),
+			started = given(), inFlight = int(), pace = bool(), source = str(),
 		}
 	end },
 }
 
--- open reads all rows, and returns those that cannot be used, by index, or nil.
+-- open decodes all rows, and returns the indexes of those that cannot be used, or nil.
 local function open()
 	local bad
 	if ARGV[3] then
@@ -1924,31 +1928,31 @@ local function open()
 		elseif r.other then
 			error(RAW)
 		elseif parse(r) then
-			r.st, r.flights, r.aside, r.heard = nil, {}, {}, {}
+			r.st, r.flights, r.reserved, r.announced = nil, {}, {}, {}
 			bad = bad or {}
 			bad[i] = true
 		end
 		inTime(r)
-		land(r)
+		prune(r)
 	end
 	return bad
 end
 
 local NONE = {}
 
--- needsBad returns the index of a row that op needs and that cannot be used, or nil.
+-- needsBad returns the index of an unusable row that op needs, or nil.
 local function needsBad(op, bad)
 	for _, n in ipairs(op.needs or NONE) do
 		if bad[n.row] then
 			return n.row
 		end
 	end
-	for _, i in ipairs(op.ears or op.run == kinds[7][1] and op.rows or NONE) do
+	for _, i in ipairs(op.audiences or op.run == kinds[7][1] and op.rows or NONE) do
 		if bad[i] then
 			return i
 		end
 	end
-	local i = op.ear or op.where
+	local i = op.audience or op.where
 	return i and bad[i] and i
 end
 
@@ -1974,15 +1978,15 @@ local function decide()
 	end
 	for _, r in ipairs(rows) do
 		if r.dirty then
-			land(r)
+			prune(r)
 			r.px = life(r)
-			r.new = (r.st or #r.heard > 0) and encode(r) or ''
+			r.new = (r.st or #r.announced > 0) and encode(r) or ''
 		end
 	end
 	return concat(out), concat(failed)
 end
 
-if ARGV[2] == 'aside' then
+if ARGV[2] == 'move' then
 	local done = {}
 	for i = 1, #rows, 2 do
 		local r = rows[i]

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// oneRow is store.Rows with a single one.
+// oneRow implements store.Rows with a single row.
 type oneRow struct{ row []byte }
 
 func (r *oneRow) Get(string, string) ([]byte, error) { return r.row, nil }
@@ -26,8 +26,8 @@ func (r *oneRow) Put(_, _ string, row []byte, _ time.Time) error {
 	return nil
 }
 
-// A window of more starts than are remembered one by one remembers slices, in the
-// script too.
+// A window with too many starts to remember one by one remembers slices, also in the
+// script.
 func TestManyStartsInSlices(t *testing.T) {
 	now := time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC)
 	limit := limiter.Limit{N: 66_000, Per: time.Hour + 12345}
@@ -39,7 +39,7 @@ func TestManyStartsInSlices(t *testing.T) {
 	}
 	own := law.Encode(nil, spec, w)
 	row := binary.BigEndian.AppendUint32([]byte{1}, uint32(len(own)))
-	row = append(append(row, own...), make([]byte, 12)...) // nothing in flight, set aside or heard
+	row = append(append(row, own...), make([]byte, 12)...) // nothing in flight, reserved or announced
 	mem := &oneRow{row}
 
 	client := connect(t, server.Start(t).Addr)

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A proxy passes bytes on between clients and a server. A round trip is bytes of a
-// client's after bytes of the server's.
+// A proxy copies bytes between clients and a server. A round trip begins with bytes of a
+// client that follow bytes of the server.
 type proxy struct {
 	addr  string
 	trips atomic.Int64
@@ -26,7 +26,7 @@ type proxy struct {
 	conns []net.Conn // of clients
 }
 
-// cut ends all connections; clients may make others.
+// cut closes all connections; clients may open new ones.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,10 +57,10 @@ func newProxy(t *testing.T, to string) *proxy {
 			p.mu.Lock()
 			p.conns = append(p.conns, client)
 			p.mu.Unlock()
-			answered := new(atomic.Bool)
-			answered.Store(true)
-			all.Go(func() { p.pass(srv, client, func() { p.count(answered) }) })
-			all.Go(func() { p.pass(client, srv, func() { answered.Store(true) }) })
+			responded := new(atomic.Bool)
+			responded.Store(true)
+			all.Go(func() { p.pass(srv, client, func() { p.count(responded) }) })
+			all.Go(func() { p.pass(client, srv, func() { responded.Store(true) }) })
 		}
 	})
 	t.Cleanup(func() {
@@ -71,13 +71,13 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-func (p *proxy) count(answered *atomic.Bool) {
-	if answered.Swap(false) {
+func (p *proxy) count(responded *atomic.Bool) {
+	if responded.Swap(false) {
 		p.trips.Add(1)
 	}
 }
 
-func (p *proxy) pass(to, from net.Conn, heard func()) {
+func (p *proxy) pass(to, from net.Conn, received func()) {
 	defer to.Close()
 	b := make([]byte, 64<<10)
 	for {
@@ -85,7 +85,7 @@ func (p *proxy) pass(to, from net.Conn, heard func()) {
 		if err != nil {
 			return
 		}
-		heard()
+		received()
 		if _, err := to.Write(b[:n]); err != nil {
 			return
 		}
@@ -93,14 +93,14 @@ func (p *proxy) pass(to, from net.Conn, heard func()) {
 }
 
 func take(limits ...limiter.Limit) store.Op {
-	op := store.Op{Kind: store.OpTake, Group: "g", ID: 1, Audiences: []string{"ear"}}
+	op := store.Op{Kind: store.OpTake, Group: "g", ID: 1, Audiences: []string{"audience"}}
 	for i, l := range limits {
 		op.Needs = append(op.Needs, store.Need{Budget: strconv.Itoa(i), Limit: l, Cost: 1})
 	}
 	return op
 }
 
-// do does operations, none of which is to fail.
+// do does operations, none of which may fail.
 func do(t testing.TB, s store.Store, ops ...store.Op) []store.Result {
 	t.Helper()
 	results, err := s.Do(context.Background(), ops)
@@ -110,8 +110,8 @@ func do(t testing.TB, s store.Store, ops ...store.Op) []store.Result {
 	return results
 }
 
-// However many limits and operations there are, by the server's own clock and on a
-// real connection: one round trip.
+// Any number of limits and operations takes one round trip, by the server's own clock and
+// on a real connection.
 func TestOneRoundTripForADecision(t *testing.T) {
 	srv := server.Start(t)
 	p := newProxy(t, srv.Addr)
@@ -127,7 +127,7 @@ func TestOneRoundTripForADecision(t *testing.T) {
 	}
 	other := take(all...)
 	other.Group = "h"
-	pause := store.Op{Kind: store.OpPause, Group: "g", Audience: "ear", Pause: &store.Pause{For: time.Hour, Started: time.Now().UnixNano()}}
+	pause := store.Op{Kind: store.OpPause, Group: "g", Audience: "audience", Pause: &store.Pause{For: time.Hour, Started: time.Now().UnixNano()}}
 	for name, ops := range map[string][]store.Op{
 		"granted":  {take(all[0])},
 		"six":      {take(all...)},
@@ -144,7 +144,7 @@ func TestOneRoundTripForADecision(t *testing.T) {
 		}
 	}
 
-	// A restarted server does not know the script: one more, once.
+	// A restarted server does not know the script, which costs one more round trip, once.
 	srv.Kill()
 	srv.Restart(t)
 	for range 100 { // until the client has noticed
@@ -164,7 +164,7 @@ func TestOneRoundTripForADecision(t *testing.T) {
 	}
 }
 
-// A calendar's border costs a second round trip, once.
+// A new calendar period costs a second round trip, once.
 func TestANewPeriodCostsARoundTripOnce(t *testing.T) {
 	client := &counted{Client: connect(t, server.Start(t).Addr)}
 	now := time.Date(2026, 3, 28, 22, 0, 30, 0, time.UTC)
@@ -184,8 +184,8 @@ func TestANewPeriodCostsARoundTripOnce(t *testing.T) {
 	}
 }
 
-// Two clients, as those of two processes, take all that there is at once: each law
-// admits what it admits, whoever asks, also where limits change meanwhile.
+// Two clients, like those of two processes, take all units at once: each law admits the
+// same number for both as for one, also if limits change meanwhile.
 func TestStormOverTwoClients(t *testing.T) {
 	for name, start := range topologies {
 		t.Run(name, func(t *testing.T) {

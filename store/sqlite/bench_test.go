@@ -13,8 +13,8 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// What a decision costs, beside a transaction of SQLite's that updates one row of
-// a file with the same settings.
+// The cost of a decision, beside that of a transaction that updates one row of a file
+// with the same settings.
 func BenchmarkDecision(b *testing.B) {
 	open := func(b *testing.B) *Store {
 		s, err := Open(Config{Path: filepath.Join(b.TempDir(), "x.db")})

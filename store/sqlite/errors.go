@@ -15,27 +15,27 @@ import (
 )
 
 var (
-	// ErrNewer: the file was written by a newer version of this module. It is left as
-	// it is. It is also the cause of a store.Result.Err, for a budget in the file.
+	// ErrNewer: the file was written by a newer version of this module, and stays as
+	// it is. ErrNewer is also the cause of a store.Result.Err, for a budget in the file.
 	ErrNewer = store.ErrNewer
 	// ErrReadOnly: the file, or its folder, cannot be written to.
-	ErrReadOnly = errors.New("the file or its folder cannot be written to; check who owns them and their permissions")
+	ErrReadOnly = errors.New("the file or its folder cannot be written to; check their owner and permissions")
 	// ErrFull: the disk is full.
 	ErrFull = errors.New("the disk is full")
-	// ErrOther: the file is a database of something else. It is left as it is.
+	// ErrOther: the file is a database of another program. It stays as it is.
 	ErrOther = errors.New("the file is a database of another program; choose another path")
 )
 
-// A MovedError says that a damaged file was moved aside, and that an empty one
-// has taken its place: what it remembered does not count any more.
+// A MovedError reports that a damaged file was moved aside and replaced by an empty
+// one: all of its budgets begin anew.
 type MovedError struct {
-	// Path is the file, Aside where it is now.
+	// Path is the file's old name, and Aside its new one.
 	Path, Aside string
-	// Err is what was wrong with it.
+	// Err describes the damage.
 	Err error
 }
 
-// Error says what was moved, where and why.
+// Error says which file was moved, where to, and why.
 func (e *MovedError) Error() string {
 	return fmt.Sprintf("sqlite: %s was damaged and is now %s; the budgets begin anew (%v)", e.Path, e.Aside, e.Err)
 }
@@ -43,7 +43,7 @@ func (e *MovedError) Error() string {
 // Unwrap returns Err.
 func (e *MovedError) Unwrap() error { return e.Err }
 
-// What SQLite's result codes mean here.
+// SQLite's result codes.
 const (
 	codeBusy     = 5
 	codeReadOnly = 8
@@ -70,7 +70,7 @@ func isDamage(err error) bool {
 	return c == codeCorrupt || c == codeNotADB || errors.Is(err, store.ErrDamaged)
 }
 
-// explain adds to an error which file it was, and what to do.
+// explain adds the name of the file to an error, and advice.
 func (s *Store) explain(err error) error {
 	switch code(err) {
 	case codeReadOnly, codeCantOpen:
@@ -81,8 +81,8 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("sqlite: %s: %w", s.path, err)
 }
 
-// repair moves a damaged file aside, unless another process has by now. The lock
-// for that is a database too, since the system gives it back whatever way a
+// repair moves a damaged file aside, unless another process has done that by now. Its
+// lock is another SQLite database, because the system releases such a lock however a
 // process ends.
 func (s *Store) repair(ctx context.Context) error {
 	lock, err := sql.Open("sqlite", fileURL(s.path+"-repair"))
@@ -116,7 +116,7 @@ func (s *Store) repair(ctx context.Context) error {
 	return nil
 }
 
-// check reads the whole file. A row that is damaged in itself is no reason to move it.
+// check checks the whole file. A damaged row in an intact file is no reason to move the file.
 func (s *Store) check(ctx context.Context) error {
 	f, err := openFile(ctx, s.path)
 	if err != nil {

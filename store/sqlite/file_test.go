@@ -37,7 +37,7 @@ func spend(budget string, n int64) store.Op {
 	return store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{{Budget: budget, Limit: limiter.PerDay(1000), Cost: n}}}
 }
 
-// left is what is left of a budget; -1 and the error where that cannot be told.
+// left returns what is left of a budget, or -1 and the error.
 func left(s *Store, budget string) (int64, error) {
 	op := spend(budget, 0)
 	op.Kind = store.OpRead
@@ -59,7 +59,7 @@ func mustSpend(t *testing.T, s *Store, budget string, n, want int64) {
 	}
 }
 
-// by runs SQL on a file as another program would.
+// by runs SQL on a file like another program.
 func by(t *testing.T, path string, texts ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", fileURL(path))
@@ -75,7 +75,7 @@ func by(t *testing.T, path string, texts ...string) {
 }
 
 func TestOpenAgain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a b?.db") // a name that is none of a URL's
+	path := filepath.Join(t.TempDir(), "a b?.db") // a name that must be escaped in a URL
 	s := openTest(t, path, nil)
 	mustSpend(t, s, "b", 3, 997)
 	s.Close()
@@ -90,8 +90,8 @@ func TestFilesThatAreLeftAsTheyAre(t *testing.T) {
 		make []string
 		want error
 	}{
-		"newer schema":   {[]string{"PRAGMA user_version=2", "PRAGMA application_id=" + strconv.Itoa(applicationID)}, ErrNewer},
-		"somebody's own": {[]string{"CREATE TABLE t (x)"}, ErrOther},
+		"newer schema":      {[]string{"PRAGMA user_version=2", "PRAGMA application_id=" + strconv.Itoa(applicationID)}, ErrNewer},
+		"another program's": {[]string{"CREATE TABLE t (x)"}, ErrOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.db")
@@ -121,7 +121,7 @@ func TestNewerBudgetInTheFile(t *testing.T) {
 	}
 }
 
-// What every store promises of rows that cannot be read.
+// Rows that cannot be read are handled as by every store.
 func TestRows(t *testing.T) {
 	storetest.RunUnreadable(t, func(t testing.TB, now func() time.Time) (store.Store, func(string, string, []byte), func(string, string) []byte) {
 		s, err := Open(Config{Path: filepath.Join(t.TempDir(), "x.db"), Now: now, Moved: func(e *MovedError) { t.Error(e) }})
@@ -149,7 +149,7 @@ func TestRows(t *testing.T) {
 	})
 }
 
-// A budget that is damaged begins anew; the file, and all others in it, stay.
+// A damaged budget begins anew; the file and all other budgets in it stay.
 func TestDamagedBudgetInTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	var moved []*MovedError
@@ -170,7 +170,7 @@ func TestReadOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	s := openTest(t, path, nil)
 	mustSpend(t, s, "b", 1, 999)
-	if err := s.file.exec("PRAGMA query_only=1"); err != nil { // permissions do not bind who may do all
+	if err := s.file.exec("PRAGMA query_only=1"); err != nil { // file permissions do not restrict root
 		t.Fatal(err)
 	}
 	if _, err := s.Do(context.Background(), []store.Op{spend("b", 1)}); !errors.Is(err, ErrReadOnly) {
@@ -196,7 +196,7 @@ func TestFullDisk(t *testing.T) {
 	if !errors.Is(full, ErrFull) {
 		t.Fatalf("got %v, want %v", full, ErrFull)
 	}
-	// The next one finds room, and what failed has left nothing behind.
+	// The next operation finds room, and the failed one has left nothing behind.
 	mustSpend(t, s, "first", 0, 995-int64(written-1))
 	mustSpend(t, s, strconv.Itoa(written-1), 0, 1000)
 }
@@ -211,15 +211,15 @@ func TestDamagedFileIsMovedAside(t *testing.T) {
 	s := openTest(t, path, &moved)
 	mustSpend(t, s, "b", 1, 999)
 	if len(moved) != 1 || moved[0].Path != path {
-		t.Fatalf("told %v, want that %s was moved", moved, path)
+		t.Fatalf("got %v, want the report that %s was moved", moved, path)
 	}
 	if kept, err := os.ReadFile(moved[0].Aside); err != nil || !bytes.Equal(kept, garbage) {
 		t.Errorf("aside: %d bytes, %v; want it as it was", len(kept), err)
 	}
 }
 
-// Two use a file that is damaged while they do: one of them moves it aside, and
-// both go on with the new one.
+// Two stores use a file that is damaged meanwhile: one of them moves it aside, and both
+// go on with the new one.
 func TestDamagedInUse(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, path string){
 		"pages": func(t *testing.T, path string) {
@@ -263,7 +263,7 @@ func TestDamagedInUse(t *testing.T) {
 	}
 }
 
-// Another process has the lock: the wait is the context's.
+// While another process has the lock, Do waits until its context ends.
 func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	one, two := openTest(t, path, nil), openTest(t, path, nil)

@@ -78,8 +78,8 @@ const (
 	dayLimit  = 60
 )
 
-// herd sends as much as it can: ten callers' worth of the whole limit. It prints how
-// many requests it has sent, and for how long they were in flight together.
+// herd sends as many requests as it can: ten callers each try to use the whole limit. It
+// prints how many requests it has sent, and their total time in flight.
 func herd(file, url string) error {
 	cfg, budgets, err := config(file)
 	if err != nil {
@@ -121,7 +121,7 @@ func herd(file, url string) error {
 	return nil
 }
 
-// flights is a base that measures for how long requests are in flight.
+// flights is a base that measures the time that requests are in flight.
 type flights struct{ n, sum atomic.Int64 }
 
 func (f *flights) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -132,10 +132,10 @@ func (f *flights) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Four processes on one file, each with requests for ten times its share: by the
-// server's own clock no second has more than the limit, and the limit is used. (5 s
-// here; any time will do.) The former holds on any machine; how much is used is
-// measured again where the machine was busy with something else.
+// Four processes share one file, each with requests for ten times its share: by the
+// server's own clock, no second has more than the limit, and the limit is used. (The
+// test takes 5 s; any time will do.) The former holds on any machine. The latter is
+// measured again if the machine was busy with other work.
 func TestFourProcessesOnOneFile(t *testing.T) {
 	t.Parallel()
 	var err error
@@ -148,8 +148,7 @@ func TestFourProcessesOnOneFile(t *testing.T) {
 	t.Errorf("%v, each time", err)
 }
 
-// four lets the processes run, and returns an error where they used too little of
-// the limit.
+// four runs the processes, and returns an error if they used too little of the limit.
 func four(t *testing.T) error {
 	var mu sync.Mutex
 	var arrivals []time.Time
@@ -186,8 +185,8 @@ func four(t *testing.T) error {
 			t.Fatalf("%d arrivals within %v, want at most %d a second", herdLimit+1, arrivals[j].Sub(arrivals[i]), herdLimit)
 		}
 	}
-	// A unit of a strict limit is away for its period and for as long as its request is
-	// in flight. Telling the file, and waiting for a look at it, take as long again.
+	// A unit of a strict limit is in use for its period and for the time that its request
+	// is in flight. Writing to the file and polling it take as long again.
 	cycle := time.Second + 3*flights/max(1, n)
 	want := int(herdLimit * herdTime / cycle * 7 / 10)
 	if len(arrivals) < want {
@@ -197,8 +196,7 @@ func four(t *testing.T) error {
 	return nil
 }
 
-// spender uses up the budget of a day, and adds to a debt, saying what it has
-// done.
+// spender uses up the budget of a day and adds to a debt, and prints what it has done.
 func spender(file, url string) error {
 	cfg, budgets, err := config(file)
 	if err != nil {
@@ -228,9 +226,8 @@ func spender(file, url string) error {
 	}
 }
 
-// Processes are killed at any instant, in the middle of a write too: the limit
-// holds over all of them, the debt that they have said is there, and the file is
-// whole.
+// Processes are killed at any instant, also during a write: the limit holds for all of
+// them together, the debt that they have printed is in the file, and the file is intact.
 func TestKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	var arrivals atomic.Int64

@@ -17,8 +17,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// Each request is a run of the program: the file is opened, and closed. Quotas of a
-// day in a time zone, and the least time between two runs, hold over all of them.
+// Each request is one run of the program, which opens and closes the file. Quotas per day
+// in a time zone, and the least time between two runs, hold across all runs.
 func TestC22_OverRestarts(t *testing.T) {
 	vienna, err := time.LoadLocation("Europe/Vienna")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestC22_OverRestarts(t *testing.T) {
 	}
 }
 
-// next returns the first instant after at that a test is about.
+// next returns the first instant of the test after at.
 func next(at time.Duration, starts []time.Duration, waits map[time.Duration]time.Duration) time.Duration {
 	first := time.Duration(1<<63 - 1)
 	for _, s := range starts {
@@ -77,7 +77,7 @@ func next(at time.Duration, starts []time.Duration, waits map[time.Duration]time
 	return first
 }
 
-// once is a run of a program that sends one request.
+// once runs a program that sends one request.
 func once(t *testing.T, file string, limit limiter.Limit) error {
 	t.Helper()
 	budgets, err := sqlite.Open(sqlite.Config{Path: file})

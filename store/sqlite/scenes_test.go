@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The tests of the root's promises are played again over a file, in bubbles with
-// exact times: they are compiled as they are, with one file more that says what to
-// keep the budgets in. The root's go.mod does not have to know SQLite for that.
+// The root's tests are run again over a file, in bubbles with exact times. They are
+// compiled unchanged, with one more file that opens the store, so that the root's go.mod
+// does not need SQLite.
 func TestAgainOverSQLite(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")

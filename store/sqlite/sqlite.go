@@ -1,18 +1,18 @@
-// Package sqlite keeps Headway's budgets in a file, which the processes of one
-// machine share and which outlives them. It is SQLite's own code, without cgo.
+// Package sqlite keeps Headway's budgets in a file that the processes of one machine
+// share, and that outlives them. It uses SQLite without cgo.
 //
 //	budgets, err := sqlite.Open(sqlite.Config{Path: "/var/lib/import/budgets.db"})
 //	…
 //	defer budgets.Close()
 //	transport, err := headway.NewTransport(nil, headway.Config{Policies: policies, Secret: secret, Store: budgets})
 //
-// What a process has taken is in the file before its request is sent, whatever
-// way the process ends afterwards. After a power failure the last moments may be
-// missing, never the file. The file must be on a disk of the machine, since
-// SQLite's locks do not work over a network.
+// A request's units are in the file before the request is sent, so that they count
+// however the process ends. After a power failure, the last moments may be missing, but
+// the file stays intact. The file must be on a local disk, because SQLite's locks do
+// not work over a network.
 //
-// The clock is the machine's. Where that is set back, budgets in use have room again
-// one period later, two under Sliding; where it is set forward, earlier.
+// The clock is the machine's. If it is set back, budgets in use have room again one
+// period later, or two under Sliding; if it is set forward, earlier.
 package sqlite
 
 import (
@@ -31,41 +31,41 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// Config is what a Store is opened with.
+// Config configures a Store.
 type Config struct {
-	// Path is the file. It is made if there is none; its folder is not. SQLite
-	// keeps two more beside it, with -wal and -shm behind the name.
+	// Path is the file. It is created if it does not exist, but its folder is not.
+	// SQLite keeps two more files beside it, whose names end in -wal and -shm.
 	Path string
-	// Now is the clock. Nil is time.Now.
+	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Moved hears that a damaged file was moved aside, when that has been done.
-	// Nil: it is written to the log package's standard logger.
+	// Moved is called after a damaged file was moved aside. Nil means that the
+	// error is written to the log package's standard logger.
 	Moved func(*MovedError)
 }
 
-// A Store is a file. Any number of goroutines may use it, and any number of
-// Stores, in any number of processes, the same file.
+// A Store keeps budgets in a file. It is safe for concurrent use. Any number of Stores,
+// in any number of processes of the machine, may use the same file.
 type Store struct {
 	cfg  Config
 	path string // absolute
 
 	mu    sync.Mutex // guards following fields
-	file  *file      // nil: to be opened again
-	swept time.Time
-	over  bool
+	file  *file      // nil: must be opened again
+	swept time.Time  // when expired rows were last deleted
+	over  bool       // Close was called
 }
 
-// A file is one connection.
+// A file is one connection to the file.
 type file struct {
-	info                    os.FileInfo // to tell it from a successor
+	info                    os.FileInfo // distinguishes it from a file that replaced it
 	db                      *sql.DB
 	conn                    *sql.Conn
 	begin, commit, rollback *sql.Stmt
 	get, put                *sql.Stmt
 }
 
-// Open opens a file, or makes it. A damaged one is moved aside first. The error
-// is ErrNewer, ErrReadOnly, ErrFull or ErrOther where that is the reason.
+// Open opens a file, or creates it. A damaged file is moved aside first. The error wraps
+// ErrNewer, ErrReadOnly, ErrFull or ErrOther if that is the reason.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -85,14 +85,14 @@ func Open(cfg Config) (*Store, error) {
 	defer cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.open(ctx); err != nil {
+	if err := s.openLocked(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// open opens the file, after a repair if need be. s.mu is held.
-func (s *Store) open(ctx context.Context) error {
+// openLocked opens the file, after a repair if necessary.
+func (s *Store) openLocked(ctx context.Context) error {
 	f, err := openFile(ctx, s.path)
 	if isDamage(err) {
 		if err = s.repair(ctx); err == nil {
@@ -111,7 +111,7 @@ const (
 	applicationID = 0x48647779 // "Hdwy"
 )
 
-// openFile opens a connection, and makes the table where there is none.
+// openFile opens a connection, and creates the table if there is none.
 func openFile(ctx context.Context, path string) (f *file, err error) {
 	db, err := sql.Open("sqlite", fileURL(path))
 	if err != nil {
@@ -181,7 +181,7 @@ func (f *file) exec(text string) error {
 	return err
 }
 
-// create makes the table, unless another process has by now.
+// create creates the table, unless another process has created it by now.
 func (f *file) create() error {
 	if err := f.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (f *file) create() error {
 	return nil
 }
 
-// stillAt reports whether f is what path names.
+// stillAt reports whether path still names f.
 func (f *file) stillAt(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && os.SameFile(info, f.info)
@@ -213,8 +213,8 @@ func (f *file) close() error {
 	return f.db.Close()
 }
 
-// patiently does what another process may keep from being done at once, again
-// and again until ctx is over: SQLite has no queue for its lock.
+// patiently calls do again and again while another process holds SQLite's lock, which
+// has no queue, until ctx ends.
 func patiently(ctx context.Context, do func() error) error {
 	for pause := 50 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
 		err := do()
@@ -242,22 +242,22 @@ func (s *Store) Close() error {
 	return f.close()
 }
 
-// Do is that of store.Store: one transaction.
+// Do implements store.Store, in one transaction.
 func (s *Store) Do(ctx context.Context, ops []store.Op) (results []store.Result, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil { // the wait for others took that long
+	if err := ctx.Err(); err != nil { // it ended while waiting for the mutex
 		return nil, err
 	}
-	err = s.in(ctx, func(f *file) error {
+	err = s.inLocked(ctx, func(f *file) error {
 		now := s.cfg.Now()
 		if results, err = store.Run(now, rows{f}, ops); err != nil {
 			return err
 		}
-		return s.sweep(f, now)
+		return s.sweepLocked(f, now)
 	})
 	if err != nil {
 		return nil, err
@@ -267,8 +267,8 @@ func (s *Store) Do(ctx context.Context, ops []store.Op) (results []store.Result,
 
 var errClosed = errors.New("sqlite: the store is closed")
 
-// in does something in a transaction. s.mu is held.
-func (s *Store) in(ctx context.Context, do func(*file) error) error {
+// inLocked calls do in a transaction.
+func (s *Store) inLocked(ctx context.Context, do func(*file) error) error {
 	if s.over {
 		return errClosed
 	}
@@ -277,11 +277,11 @@ func (s *Store) in(ctx context.Context, do func(*file) error) error {
 		s.file = nil
 	}
 	if s.file == nil {
-		if err := s.open(ctx); err != nil {
+		if err := s.openLocked(ctx); err != nil {
 			return err
 		}
 	}
-	f, none := s.file, context.Background() // a statement takes no time that ctx would have to end
+	f, none := s.file, context.Background() // a statement is too short to be cut off by ctx
 	err := patiently(ctx, func() error { _, err := f.begin.ExecContext(none); return err })
 	if err == nil {
 		if err = do(f); err == nil {
@@ -294,8 +294,8 @@ func (s *Store) in(ctx context.Context, do func(*file) error) error {
 	if err == nil || errors.Is(err, ctx.Err()) {
 		return err
 	}
-	// Whatever it was, the next one begins with the file as it is then: moved,
-	// repaired, or with room again.
+	// After any other error, the next transaction opens the file again: it may have
+	// been moved or repaired, or the disk may have room again.
 	s.file = nil
 	f.close()
 	if isDamage(err) {
@@ -306,7 +306,7 @@ func (s *Store) in(ctx context.Context, do func(*file) error) error {
 	return s.explain(err)
 }
 
-// rows is store.Rows in a transaction.
+// rows implements store.Rows in a transaction.
 type rows struct{ *file }
 
 func (r rows) Get(group, name string) (row []byte, err error) {
@@ -322,8 +322,8 @@ func (r rows) Put(group, name string, row []byte, expires time.Time) error {
 	return err
 }
 
-// sweep forgets what has expired, once a minute.
-func (s *Store) sweep(f *file, now time.Time) error {
+// sweepLocked deletes expired rows, once a minute.
+func (s *Store) sweepLocked(f *file, now time.Time) error {
 	if d := now.Sub(s.swept); d >= 0 && d < time.Minute {
 		return nil
 	}
@@ -332,11 +332,11 @@ func (s *Store) sweep(f *file, now time.Time) error {
 	return err
 }
 
-// Len is that of store.Store.
+// Len implements store.Store.
 func (s *Store) Len(ctx context.Context) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = s.in(ctx, func(f *file) error {
+	err = s.inLocked(ctx, func(f *file) error {
 		return f.conn.QueryRowContext(context.Background(), "SELECT count(*) FROM budget").Scan(&n)
 	})
 	return n, err

@@ -15,11 +15,11 @@ import (
 
 // RunUnreadable checks what a store does with rows that it cannot read: an unreadable
 // row concerns only the operations that need it. A damaged row begins anew, and is
-// reported once; a row of a newer version stays as it is, and fails what needs it.
+// reported once; a row of a newer version stays as it is, and operations that need it fail.
 //
-// newStore returns an empty store that goes by the clock now, a function that puts a
-// row under a name as another program would, and a function that returns the row under
-// a name, or nil.
+// newStore returns an empty store that uses the clock now, a function that writes a row
+// under a name like another program, and a function that returns the row under a name,
+// or nil.
 func RunUnreadable(t *testing.T, newStore func(t testing.TB, now func() time.Time) (s store.Store, put func(group, name string, row []byte), get func(group, name string) []byte)) {
 	open := func(t *testing.T) *rowBench {
 		b := &rowBench{bench: &bench{TB: t, at: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC)}}
@@ -48,15 +48,15 @@ type rowBench struct {
 	get func(group, name string) []byte
 }
 
-// flightless is a row with a request in flight, but no state that it is in flight of.
+// flightless is a row with a request in flight but without a state to count it.
 func flightless() []byte {
 	row := []byte{1, 0, 0, 0, 0, 0, 0, 0, 1}
 	row = append(row, make([]byte, 24)...)
 	return append(row, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// rowOps are operations of every kind that need the row "bad", each between two of
-// other rows.
+// rowOps returns operations of every kind that need the row "bad", each between two
+// operations on other rows.
 func rowOps() (ops []store.Op) {
 	limit := limiter.PerMinute(100)
 	bad := []store.Need{need("good", limit, 1), need("bad", limit, 1)}
@@ -64,11 +64,11 @@ func rowOps() (ops []store.Op) {
 		ops = append(ops, store.Op{Kind: kind, Group: "g", ID: 7, Needs: bad, Line: 1})
 	}
 	ops = append(ops,
-		store.Op{Kind: store.OpTake, Group: "g", ID: 8, Needs: bad[:1], Audiences: []string{"bad", "ear"}},
-		store.Op{Kind: store.OpSuccess, Group: "g", Audiences: []string{"ear", "bad"}},
+		store.Op{Kind: store.OpTake, Group: "g", ID: 8, Needs: bad[:1], Audiences: []string{"bad", "audience"}},
+		store.Op{Kind: store.OpSuccess, Group: "g", Audiences: []string{"audience", "bad"}},
 		store.Op{Kind: store.OpPause, Group: "g", Audience: "bad", Pause: &store.Pause{For: time.Second}},
 		store.Op{Kind: store.OpLearn, Group: "g", Audience: "bad", Learn: &store.Learn{Left: 1, Limit: 5, Reset: time.Second}},
-		store.Op{Kind: store.OpLearn, Group: "g", Audience: "ear", Only: "bad", Learn: &store.Learn{Left: 1, Limit: 5, Reset: time.Second}},
+		store.Op{Kind: store.OpLearn, Group: "g", Audience: "audience", Only: "bad", Learn: &store.Learn{Left: 1, Limit: 5, Reset: time.Second}},
 	)
 	return ops
 }
@@ -101,7 +101,7 @@ func checkDamaged(b *rowBench, row []byte) {
 		}
 		b.pass(2 * time.Minute)
 	}
-	// As part of a forecast it is a row that was never used.
+	// In a forecast the row counts as unused.
 	b.put("g", "bad", row)
 	ask := takeOf(need("bad", limiter.PerMinute(100), 1))
 	if w := b.do(store.Op{Kind: store.OpForecast, Group: "g", Asks: []store.Op{ask}})[0].Waits; len(w) != 1 || w[0].For != 0 || w[0].Err != nil {
@@ -144,8 +144,8 @@ func checkNewer(b *rowBench, row []byte) {
 	}
 }
 
-// checkAnyBytes changes bytes of good rows at random: whatever comes of it, no batch
-// fails, and what needs other rows is done.
+// checkAnyBytes changes bytes of good rows at random: no batch fails, and operations on
+// other rows are done.
 func checkAnyBytes(b *rowBench) {
 	r := rand.New(rand.NewPCG(1, 2))
 	limits := []limiter.Limit{
@@ -156,7 +156,7 @@ func checkAnyBytes(b *rowBench) {
 	good := takeOf(need("good", limiter.PerSecond(1000), 1))
 	for i := range 600 {
 		bad := takeOf(need("bad", limits[i%len(limits)], 1))
-		bad.Reserve, bad.Audiences = 3, []string{"ear"}
+		bad.Reserve, bad.Audiences = 3, []string{"audience"}
 		b.put("g", "bad", nil)
 		b.do(bad, store.Op{Kind: store.OpLearn, Group: "g", Only: "bad", Learn: &store.Learn{Name: "n", Left: 9, Limit: 9, Reset: time.Minute, Started: b.now().UnixNano()}},
 			store.Op{Kind: store.OpPause, Group: "g", Audience: "bad", Pause: &store.Pause{For: time.Millisecond}})

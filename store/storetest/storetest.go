@@ -1,5 +1,5 @@
 // Package storetest checks implementations of store.Store. A store's own tests call
-// [Run], and [RunUnreadable] where the store keeps rows that others can damage:
+// [Run], and [RunUnreadable] if other programs can damage the store's rows:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t testing.TB, now func() time.Time) store.Store {
@@ -24,13 +24,13 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// Run checks what a store promises: that it decides as the laws do, for all
-// limits of a request or none, and isolates each operation from those of others; that
-// it returns when a context ends; that units return whose request was forgotten in
-// flight; and that it forgets idle budgets.
+// Run checks the contract of a store: it decides like store.Memory; it charges all limits
+// of a request or none; concurrent operations are isolated; Do returns when its context
+// ends; the units of a request whose process died in flight return; and idle budgets are
+// forgotten.
 //
-// newStore returns an empty store that goes by the clock now. It is called for
-// each check, and several times at once. It closes the store by t.Cleanup.
+// newStore returns an empty store that uses the clock now, and closes it by t.Cleanup. It
+// is called for each check, and concurrently.
 func Run(t *testing.T, newStore func(t testing.TB, now func() time.Time) store.Store) {
 	open := func(t *testing.T) *bench {
 		b := &bench{TB: t, at: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC)}
@@ -45,7 +45,7 @@ func Run(t *testing.T, newStore func(t testing.TB, now func() time.Time) store.S
 		"apart":       checkApart,
 		"at once":     checkAtOnce,
 		"lease":       checkLease,
-		"set aside":   checkAside,
+		"reserved":    checkReserved,
 		"context":     checkContext,
 		"errors":      checkErrors,
 		"forgets":     checkForgets,
@@ -55,7 +55,7 @@ func Run(t *testing.T, newStore func(t testing.TB, now func() time.Time) store.S
 	}
 }
 
-// A bench is a store with a clock that only the check moves.
+// A bench is a store with a clock that only the check advances.
 type bench struct {
 	testing.TB
 	store.Store
@@ -76,7 +76,7 @@ func (b *bench) pass(d time.Duration) {
 	b.at = b.at.Add(d)
 }
 
-// do does operations, none of which is to fail.
+// do does operations, none of which may fail.
 func (b *bench) do(ops ...store.Op) []store.Result {
 	b.Helper()
 	results, err := b.Do(context.Background(), ops)
@@ -94,8 +94,8 @@ func need(budget string, l limiter.Limit, cost int64) store.Need {
 	return store.Need{Budget: budget, Limit: l, Cost: cost}
 }
 
-// checkLaws does at random what a Transport does, and compares every answer with
-// that of a store.Memory.
+// checkLaws does a Transport's operations at random, and compares every result with that
+// of a store.Memory.
 func checkLaws(b *bench) {
 	mem := &store.Memory{Now: b.now}
 	limits := []limiter.Limit{
@@ -132,10 +132,10 @@ func checkLaws(b *bench) {
 				}
 				return list
 			}
-			ears := []string{"ear/" + strconv.Itoa(r.IntN(2)), "ear"}
+			audiences := []string{"audience/" + strconv.Itoa(r.IntN(2)), "audience"}
 			var ops []store.Op
 			for range 1 + r.IntN(3) {
-				op := store.Op{Group: group, ID: r.Uint64() | 1, Audiences: ears, Needs: needs()}
+				op := store.Op{Group: group, ID: r.Uint64() | 1, Audiences: audiences, Needs: needs()}
 				switch k := r.IntN(20); {
 				case k < 8:
 					op.Kind, op.Line, op.Reserve = store.OpTake, uint64(r.IntN(3)), max(0, r.Int64N(12)-6)
@@ -162,13 +162,13 @@ func checkLaws(b *bench) {
 						op.Needs[j].Cost = r.Int64N(9) - 4
 					}
 				case k < 15:
-					op.Kind, op.Audience = store.OpPause, ears[r.IntN(2)]
+					op.Kind, op.Audience = store.OpPause, audiences[r.IntN(2)]
 					op.Pause = &store.Pause{
 						For: time.Duration(r.Int64N(int64(time.Second))), Grow: r.IntN(2) == 0, Most: time.Minute,
 						Started: b.now().UnixNano(), Limits: in[:1], Source: "test",
 					}
 				case k < 16:
-					op.Kind, op.Audience = store.OpLearn, "ear"
+					op.Kind, op.Audience = store.OpLearn, "audience"
 					if r.IntN(2) == 0 {
 						op.Only = "0"
 					}
@@ -181,7 +181,7 @@ func checkLaws(b *bench) {
 				case k < 18:
 					op.Kind = store.OpForecast
 					for range r.IntN(5) {
-						op.Asks = append(op.Asks, store.Op{Kind: store.OpTake, Group: group, ID: 1, Audiences: ears, Needs: needs(), Line: uint64(r.IntN(3))})
+						op.Asks = append(op.Asks, store.Op{Kind: store.OpTake, Group: group, ID: 1, Audiences: audiences, Needs: needs(), Line: uint64(r.IntN(3))})
 					}
 				default:
 					op.Kind = store.OpRead
@@ -255,7 +255,7 @@ func checkApart(b *bench) {
 	}
 }
 
-// checkAtOnce lets many take at one instant.
+// checkAtOnce takes units from many goroutines at one instant.
 func checkAtOnce(b *bench) {
 	const callers, each, limit = 8, 40, 100
 	var granted atomic.Int64
@@ -284,21 +284,21 @@ func checkAtOnce(b *bench) {
 	}
 }
 
-// checkLease lets a process go with a unit in flight, and another renew it.
+// checkLease has one request in flight whose lease is not renewed, and one whose lease is.
 func checkLease(b *bench) {
 	strict := limiter.Limit{N: 1, Per: time.Minute, Strict: true}
 	gone := takeOf(need("gone", strict, 1))
 	if res := b.do(gone)[0]; !res.OK || !res.Strict {
-		b.Fatalf("got %+v, want it granted, and to be answered", res)
+		b.Fatalf("got %+v, want it granted, as a strict unit", res)
 	}
 	b.pass(store.StrictLease + time.Minute)
 	if res := b.do(gone)[0]; !res.OK {
-		b.Errorf("one period after the lease of one that nobody renewed: got %+v, want it granted", res)
+		b.Errorf("one period after a lease that was not renewed: got %+v, want it granted", res)
 	}
 
 	op := takeOf(need("b", strict, 1))
 	if res := b.do(op)[0]; !res.OK || !res.Strict {
-		b.Fatalf("got %+v, want it granted, and to be answered", res)
+		b.Fatalf("got %+v, want it granted, as a strict unit", res)
 	}
 	b.pass(store.StrictLease - time.Second)
 	renew := op
@@ -316,8 +316,8 @@ func checkLease(b *bench) {
 	}
 }
 
-// checkAside lets a process set units aside, use some, and go.
-func checkAside(b *bench) {
+// checkReserved has a process reserve units, use some of them, and end.
+func checkReserved(b *bench) {
 	limit := limiter.PerMinute(10)
 	take := takeOf(need("b", limit, 1))
 	take.Reserve = 9
@@ -326,7 +326,7 @@ func checkAside(b *bench) {
 	}
 	res := b.do(take)[0]
 	if !res.OK || res.Reserved != 4 || left() != 5 {
-		b.Errorf("got %+v with %d left, want it granted, half of the rest set aside, and 5 left", res, left())
+		b.Errorf("got %+v with %d left, want it granted, half of the rest reserved, and 5 left", res, left())
 	}
 	b.pass(store.UseWithin / 2)
 	used := take
@@ -343,20 +343,20 @@ func checkAside(b *bench) {
 	res = b.do(take)[0]
 	b.pass(store.UseWithin + time.Minute)
 	if left() != 10 {
-		b.Errorf("%d are left after one who said nothing, want all 10", left())
+		b.Errorf("%d are left after a process that returned nothing, want all 10", left())
 	}
-	// A wait for more than ever fits beside it may become longer, until it is known
-	// what was used.
+	// The wait for a cost that never fits beside the reserved units is a lower bound,
+	// until it is known how many of them were used.
 	take.ID = 3
 	b.do(take)
 	all := takeOf(need("b", limit, 10))
 	all.ID = 4
 	if res := b.do(all)[0]; res.OK || res.For != time.Minute || !res.AtLeast {
-		b.Errorf("all units while some are set aside: got %+v, want 1m0s at least", res)
+		b.Errorf("all units while some are reserved: got %+v, want 1m0s at least", res)
 	}
 	forecast := store.Op{Kind: store.OpForecast, Group: "g", Asks: []store.Op{all}}
 	if wait := b.do(forecast)[0].Waits[0]; wait.For != time.Minute || !wait.AtLeast {
-		b.Errorf("the forecast while some are set aside: got %+v, want 1m0s at least", wait)
+		b.Errorf("the forecast while some are reserved: got %+v, want 1m0s at least", wait)
 	}
 	b.pass(store.ReserveFor)
 	if res := b.do(all)[0]; res.OK || res.For != time.Minute+store.UseWithin-store.ReserveFor || res.AtLeast {
@@ -368,7 +368,7 @@ func checkAside(b *bench) {
 		op := takeOf(need(name, l, 1))
 		op.Reserve = 5
 		if res := b.do(op)[0]; !res.OK || res.Reserved != 0 {
-			b.Errorf("%s: got %+v, want it granted and nothing set aside", name, res)
+			b.Errorf("%s: got %+v, want it granted and nothing reserved", name, res)
 		}
 	}
 }
@@ -383,7 +383,7 @@ func checkContext(b *bench) {
 	if res := b.do(op)[0]; !res.OK {
 		b.Errorf("after it: got %+v, want nothing taken", res)
 	}
-	b.do() // no operations are a question, too
+	b.do() // a batch without operations is valid
 }
 
 func checkErrors(b *bench) {
@@ -400,20 +400,20 @@ func checkForgets(b *bench) {
 	}
 	spent := store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{need("debt", limiter.PerHour(1), 7)}}
 	b.do(spent)
-	for range 20 * keys { // a store may take its time, but not for ever
+	for range 20 * keys { // a store may forget late, but not never
 		b.pass(100 * time.Millisecond)
 		b.do(takeOf(need("busy", limiter.PerSecond(100), 1)))
 	}
 	n, err := b.Len(context.Background())
 	if err != nil || n > keys/10 {
-		b.Errorf("%d budgets remembered, %v; want those forgotten that nobody has used", n, err)
+		b.Errorf("%d budgets remembered, %v; want the unused ones forgotten", n, err)
 	}
 	if res := b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: spent.Needs})[0]; res.Remaining[0] != -6 {
 		b.Errorf("the one in debt has %d left, want -6", res.Remaining[0])
 	}
 }
 
-// checkStatements counts the laws once more, by the words of their promises.
+// checkStatements checks the laws again, by the examples of their documentation.
 func checkStatements(b *bench) {
 	left := func(n store.Need) int64 {
 		return b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: []store.Need{n}})[0].Remaining[0]
@@ -485,7 +485,7 @@ func checkStatements(b *bench) {
 		}
 	}
 
-	// S26: spaced, ten at once are told 1 s apart.
+	// S26: spaced, the reported waits of ten requests at once are 1 s apart.
 	var asks []store.Op
 	for range 10 {
 		op := takeOf(need("spaced", limiter.Every(time.Second), 1))
@@ -494,11 +494,11 @@ func checkStatements(b *bench) {
 	}
 	for i, w := range b.do(store.Op{Kind: store.OpForecast, Group: "g", Asks: asks})[0].Waits {
 		if w.For != time.Duration(i)*time.Second {
-			b.Errorf("spaced: number %d is told %v, want %v", i, w.For, time.Duration(i)*time.Second)
+			b.Errorf("spaced: the wait of number %d is %v, want %v", i, w.For, time.Duration(i)*time.Second)
 		}
 	}
 
-	// S28: zero, and more than can ever be.
+	// S28: a limit of zero, and a cost above the limit.
 	for name, n := range map[string]store.Need{
 		"zero": need("zero", limiter.Blocked(), 1), "impossible": need("small", limiter.PerSecond(2), 3),
 	} {
@@ -508,9 +508,9 @@ func checkStatements(b *bench) {
 	}
 }
 
-// checkSetBack has the clock be ten years ahead for a while. What is used, paused and
-// set aside then counts from the moment at which the clock is set back: every budget
-// has room again one period later, to the nanosecond, and none before.
+// checkSetBack has the clock ten years ahead for a while. Units that are used, paused or
+// reserved meanwhile count from the moment at which the clock is set back: every budget
+// has room again exactly one period later.
 func checkSetBack(b *bench) {
 	const years = 87_600 * time.Hour
 	b.pass(30 * time.Second) // within a minute of a calendar
@@ -554,19 +554,19 @@ func checkSetBack(b *bench) {
 		}
 		b.pass(begin.Sub(b.now()))
 	}
-	// A Spaced limit, a pause, a limit that a server has announced, and what is in
-	// flight or set aside.
+	// A Spaced limit, a pause, a limit that a server has announced, and units in flight or
+	// reserved.
 	every := need("every", limiter.Every(time.Minute), 1)
-	flying := need("flying", limiter.Limit{N: 1, Per: time.Minute, Strict: true}, 1)
+	inFlight := need("in flight", limiter.Limit{N: 1, Per: time.Minute, Strict: true}, 1)
 	kept := need("kept", limiter.Limit{N: 4, Per: time.Minute}, 1)
-	paused, told := takeOf(need("paused", limiter.PerSecond(5), 1)), takeOf(need("told", limiter.PerSecond(5), 1))
-	paused.Audiences, told.Audiences = []string{"pausing"}, []string{"telling"}
+	paused, limited := takeOf(need("paused", limiter.PerSecond(5), 1)), takeOf(need("limited", limiter.PerSecond(5), 1))
+	paused.Audiences, limited.Audiences = []string{"pausing"}, []string{"limiting"}
 	b.pass(years)
 	more := takeOf(kept)
 	more.Reserve = 1
-	results := b.do(takeOf(every), takeOf(flying), more,
+	results := b.do(takeOf(every), takeOf(inFlight), more,
 		store.Op{Kind: store.OpPause, Group: "g", Audience: "pausing", Pause: &store.Pause{For: 90 * time.Second}},
-		store.Op{Kind: store.OpLearn, Group: "g", Audience: "telling", Learn: &store.Learn{Limit: 10, Reset: 80 * time.Second, Started: b.now().UnixNano()}})
+		store.Op{Kind: store.OpLearn, Group: "g", Audience: "limiting", Learn: &store.Learn{Limit: 10, Reset: 80 * time.Second, Started: b.now().UnixNano()}})
 	if !results[0].OK || !results[1].OK || !results[2].OK || results[2].Reserved != 1 {
 		b.Fatalf("not all have room: %+v", results)
 	}
@@ -574,8 +574,8 @@ func checkSetBack(b *bench) {
 	for i, want := range []time.Duration{time.Minute, store.StrictLease + time.Minute, time.Minute, 90 * time.Second, 80 * time.Second} {
 		four := kept
 		four.Cost = 3
-		op := []store.Op{takeOf(every), takeOf(flying), takeOf(four), paused, told}[i]
-		if i == 1 { // before the lease is over the time would be a lower bound
+		op := []store.Op{takeOf(every), takeOf(inFlight), takeOf(four), paused, limited}[i]
+		if i == 1 { // before the lease ends, the wait would be a lower bound
 			b.do(op)
 			b.pass(store.StrictLease)
 			want -= store.StrictLease

@@ -1,6 +1,6 @@
-// Package server starts real servers for tests: redis-server and redis-cli must be
-// in PATH. They are on free ports of the loopback, keep nothing on a disk, and end
-// with the test.
+// Package server starts real servers for tests: redis-server and redis-cli must be in
+// PATH. The servers use free ports of the loopback, keep nothing on disk, and end with
+// the test.
 package server
 
 import (
@@ -26,7 +26,7 @@ type Server struct {
 	ended chan struct{} // closed when the process has ended
 }
 
-// Start starts a server; args are more of its options, such as --maxmemory 1mb.
+// Start starts a server; args are further options, such as --maxmemory 1mb.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := &Server{dir: t.TempDir(), args: args}
@@ -42,7 +42,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return nil
 }
 
-// Restart starts the server again, empty, where it was.
+// Restart starts the server again, empty, at the same address.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	if !s.begin(t) {
@@ -50,8 +50,8 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// begin starts the process, and waits until it answers. It returns false when the
-// process has ended instead.
+// begin starts the process, and waits until it responds. It returns false if the process
+// has ended instead.
 func (s *Server) begin(t testing.TB) bool {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(s.Addr)
@@ -68,7 +68,7 @@ func (s *Server) begin(t testing.TB) bool {
 	}()
 	s.cmd, s.ended = cmd, ended
 	runs := true
-	Await(t, "the server does not answer", func() bool {
+	Await(t, "the server does not respond", func() bool {
 		select {
 		case <-ended:
 			runs = false
@@ -83,7 +83,7 @@ func (s *Server) begin(t testing.TB) bool {
 
 func (s *Server) logfile() string { return filepath.Join(s.dir, "log") }
 
-// log returns what the server has written.
+// log returns the server's output.
 func (s *Server) log() string {
 	text, _ := os.ReadFile(s.logfile())
 	return string(text)
@@ -95,19 +95,18 @@ func (s *Server) Kill() {
 	<-s.ended
 }
 
-// Replicated waits until each of the node's replicas has everything that was written
-// to the node before the call.
+// Replicated waits until each replica of the node has every write that the node received
+// before the call.
 func (s *Server) Replicated(t testing.TB) {
 	t.Helper()
 	written := s.offsets(t, "master_repl_offset:")[0]
-	Await(t, "a replica stays behind", func() bool {
+	Await(t, "a replica is not up to date", func() bool {
 		replicas := s.offsets(t, ",offset=")
 		return len(replicas) > 0 && slices.Min(replicas) >= written
 	})
 }
 
-// offsets returns the numbers that follow a label in what the server says of its
-// replication.
+// offsets returns the numbers that follow a label in the server's replication info.
 func (s *Server) offsets(t testing.TB, label string) (list []int64) {
 	t.Helper()
 	for _, part := range strings.Split(s.CLI(t, "info", "replication"), label)[1:] {
@@ -129,7 +128,7 @@ func (s *Server) Signal(t testing.TB, sig os.Signal) {
 	}
 }
 
-// CLI runs redis-cli, and returns what it prints.
+// CLI runs redis-cli, and returns its output.
 func (s *Server) CLI(t testing.TB, args ...string) string {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(s.Addr)
@@ -140,7 +139,7 @@ func (s *Server) CLI(t testing.TB, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Cluster starts a Cluster of three nodes, each with so many replicas.
+// Cluster starts a Cluster of three nodes, each with the given number of replicas.
 func Cluster(t testing.TB, replicas int) []*Server {
 	t.Helper()
 	var nodes []*Server
@@ -152,7 +151,7 @@ func Cluster(t testing.TB, replicas int) []*Server {
 	}
 	nodes[0].CLI(t, append(args, "--cluster-yes", "--cluster-replicas", strconv.Itoa(replicas))...)
 	for _, s := range nodes {
-		Await(t, "the cluster does not come together", func() bool {
+		Await(t, "the cluster does not form", func() bool {
 			if !strings.Contains(s.CLI(t, "cluster", "info"), "cluster_state:ok") {
 				return false
 			}
@@ -175,8 +174,8 @@ func Addrs(nodes []*Server) []string {
 	return list
 }
 
-// addr returns an address of the loopback that is free, also 10,000 ports above,
-// where the nodes of a Cluster talk to each other.
+// addr returns a free address of the loopback. The port 10,000 above it, where the nodes
+// of a Cluster talk to each other, is free too.
 func addr(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -204,8 +203,8 @@ func addr(t testing.TB) string {
 	return ""
 }
 
-// Await waits until something is so. After two minutes it never will be, however busy
-// the machine is.
+// Await waits until is returns true. After two minutes it fails the test: no machine is
+// that busy.
 func Await(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < 2*time.Minute; {
