@@ -166,7 +166,7 @@ func cancelWork(t *testing.T, n int, shared law.Spec, cost int64) (steps int) {
 			l, now := h.l.lock()
 			needs := slices.Clone(h.needs[i%10])
 			needs[0].Cost, needs[1].Cost = cost, cost
-			line[i], _ = l.join(t.Context(), &Ask{MaxWait: -1}, kind{needs: needs}, nil, now)
+			line[i], _ = l.join(t.Context(), &Ask{MaxWait: -1}, kind{needs: needs}, nil, nil, now)
 			l.unlock()
 		}
 		work := func() (steps int) {

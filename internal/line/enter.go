@@ -36,20 +36,39 @@ func (line *Line) Join(ctx context.Context, list *[]*Budget, cost int64) (Turn, 
 	if err := ctx.Err(); err != nil {
 		return Turn{}, nil, err
 	}
-	a := Ask{List: list, Cost: cost, MaxWait: -1}
 	l, now := line.lock()
+	if took, err := l.tryList(list, cost, now); took || err != nil {
+		l.unlock()
+		return Turn{}, nil, err
+	}
+	w := newWaiter() // here, where the stack is short: an allocation may need a kilobyte of it
+	_, refusal := l.joinList(ctx, list, cost, w, now)
+	l.unlock()
+	if refusal != nil {
+		return Turn{}, refusal, nil
+	}
+	return Turn{w}, nil, nil
+}
+
+// tryList is Join for a request that can start at once.
+//
+//go:noinline
+func (l *locked) tryList(list *[]*Budget, cost int64, now law.Time) (took bool, err error) {
+	a := Ask{List: list, Cost: cost}
 	k, ok := l.resolve(&a, nil)
 	if !ok {
-		l.unlock()
-		return Turn{}, nil, ErrRetired
+		return false, ErrRetired
 	}
-	if l.waiting == 0 && l.chain.first == nil && l.tryStart(&a, k, nil, nil, now) {
-		l.unlock()
-		return Turn{}, nil, nil
-	}
-	w, refusal := l.join(ctx, &a, k, nil, now)
-	l.unlock()
-	return Turn{w}, refusal, nil
+	return l.waiting == 0 && l.chain.first == nil && l.tryStart(&a, k, nil, nil, now), nil
+}
+
+// joinList is Join for a request that has to wait, as w.
+//
+//go:noinline
+func (l *locked) joinList(ctx context.Context, list *[]*Budget, cost int64, w *waiter, now law.Time) (*waiter, *Refusal) {
+	a := Ask{List: list, Cost: cost, MaxWait: -1}
+	k, _ := l.resolve(&a, nil)
+	return l.join(ctx, &a, k, nil, w, now)
 }
 
 // A Turn is a place in line. The zero Turn is that of a start without one.
@@ -71,7 +90,7 @@ func (line *Line) enter(ctx context.Context, a *Ask, gate *Gate, j *Journal, g *
 		l.unlock()
 		return k.needs, nil, nil
 	}
-	w, refusal := l.join(ctx, a, k, gate, now)
+	w, refusal := l.join(ctx, a, k, gate, nil, now)
 	if w != nil {
 		g.turn, g.InFlight, g.identity = Turn{w}, a.InFlight, a.Identity
 		if j != nil {
@@ -175,12 +194,12 @@ func (l *locked) takeSlot(k kind) bool {
 	return true
 }
 
-// join puts the request in line, or refuses it. It runs after tryStart has failed, or
+// join puts the request in line, as w unless that is nil, or refuses it. It runs after tryStart has failed, or
 // with others in line, which are served first: a request that is due now must not be
 // overtaken by one that has just arrived.
-func (l *locked) join(ctx context.Context, a *Ask, k kind, gate *Gate, now law.Time) (*waiter, *Refusal) {
+func (l *locked) join(ctx context.Context, a *Ask, k kind, gate *Gate, w *waiter, now law.Time) (*waiter, *Refusal) {
 	// Unless it is known that none is due.
-	if w := l.first; w == nil || l.many || !w.armed || w.at <= now {
+	if first := l.first; first == nil || l.many || !first.armed || first.at <= now {
 		l.dispatch(now)
 	}
 	if r := l.barred(gate, now); r != nil {
@@ -188,9 +207,9 @@ func (l *locked) join(ctx context.Context, a *Ask, k kind, gate *Gate, now law.T
 	}
 	by, byDeadline := l.lastInstant(ctx, now, a.MaxWait)
 	if by < forever || !l.needNotPlan(k) {
-		return l.joinPlanned(a, k, gate, now, by, byDeadline)
+		return l.joinPlanned(a, k, gate, w, now, by, byDeadline)
 	}
-	w := newWaiter()
+	w = orNew(w)
 	l.fill(w, a, k, gate, now)
 	l.add(w, nil)
 	return w, nil
@@ -216,11 +235,11 @@ func (l *locked) needNotPlan(k kind) bool {
 // since it takes more of the stack.
 //
 //go:noinline
-func (l *locked) joinPlanned(a *Ask, k kind, gate *Gate, now, by law.Time, byDeadline bool) (*waiter, *Refusal) {
+func (l *locked) joinPlanned(a *Ask, k kind, gate *Gate, w *waiter, now, by law.Time, byDeadline bool) (*waiter, *Refusal) {
 	var pass Pass
 	if l.waiting == 0 && l.tryStart(a, k, gate, &pass, now) {
 		l.open()
-		w := newWaiter()
+		w = orNew(w)
 		l.fill(w, a, k, gate, now)
 		if gate != nil {
 			w.pass = pass
@@ -241,16 +260,16 @@ func (l *locked) joinPlanned(a *Ask, k kind, gate *Gate, now, by law.Time, byDea
 		if once || l.max == 0 || l.waiting < int(l.max) || p.now(now) {
 			break
 		}
-		w := l.crowdOut(a.Key, now)
-		if w == nil {
+		out := l.crowdOut(a.Key, now)
+		if out == nil {
 			r := p.refusal(k.needs, now, false)
 			r.Reason = ByLineFull
 			return nil, r
 		}
-		l.giveWay(w, now)
+		l.giveWay(out, now)
 	}
 	l.open()
-	w := newWaiter()
+	w = orNew(w)
 	l.fill(w, a, k, gate, now)
 	w.by, w.byDeadline = by, byDeadline
 	l.add(w, &p)

@@ -73,6 +73,13 @@ func (w *waiter) kind() kind { return kind{w.needs, w.noSlot, w.gate} }
 //go:noinline
 func newWaiter() *waiter { return &waiter{details: &noDetails, ready: make(chan struct{}, 1)} }
 
+func orNew(w *waiter) *waiter {
+	if w == nil {
+		w = newWaiter()
+	}
+	return w
+}
+
 // fill makes w the waiter for a request with a copy of its needs. Those in line that
 // need the same share the copy, so that it is never written to.
 func (l *locked) fill(w *waiter, a *Ask, k kind, gate *Gate, now law.Time) {
