@@ -27,16 +27,15 @@ type HostBreaker struct {
 // Breaker returns the breaker of a host. The host may have a port: 80 means http,
 // 443 and no port mean https. The error names what does not exist.
 func (t *Transport) Breaker(host string) (*HostBreaker, error) {
-	c := t.config.Load()
 	scheme := schemeOf(host)
-	_, i := c.hosts.Lookup(scheme, host)
+	_, p := t.config.Load().find(scheme, host)
 	switch {
-	case i < 0:
+	case p == nil:
 		return nil, fmt.Errorf("headway: breaker: no policy has the host %q", host)
-	case c.policies[i].Breaker == nil:
-		return nil, fmt.Errorf("headway: breaker: policy %q of the host %q has none: set its Breaker", c.policies[i].name, host)
+	case p.Breaker == nil:
+		return nil, fmt.Errorf("headway: breaker: policy %q of the host %q has none: set its Breaker", p.name, host)
 	}
-	return &HostBreaker{t: t, scheme: scheme, host: strings.Clone(host), policy: c.policies[i].name}, nil
+	return &HostBreaker{t: t, scheme: scheme, host: strings.Clone(host), policy: p.name}, nil
 }
 
 // schemeOf returns the scheme that a host without one is meant to be reached by.
@@ -49,12 +48,11 @@ func schemeOf(host string) string {
 
 // gate returns the host's gate, or nil.
 func (h *HostBreaker) gate() *roster.Gate {
-	c := h.t.config.Load()
-	host, i := c.hosts.Lookup(h.scheme, h.host)
-	if i < 0 || c.policies[i].name != h.policy {
+	host, p := h.t.config.Load().find(h.scheme, h.host)
+	if p == nil || p.name != h.policy {
 		return nil
 	}
-	return h.t.desk.GateOf(c.policies[i].plan, host)
+	return h.t.desk.GateOf(p.plan, host)
 }
 
 // do does something with the breaker, if there is one. A breaker that is forgotten at this

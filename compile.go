@@ -36,12 +36,8 @@ type policy struct {
 type rule struct {
 	*roster.Rule
 	match.Matcher
-	announced string // the label of the server's limit that it is; empty: see rule.fit
-	isLimit   bool
-	first     bool // for first attempts only
-	key       func(*http.Request) (string, error)
-	cost      func(*http.Request) (int64, error)
-	settle    func(*http.Response) (int64, bool)
+	of      *Rule // what it is compiled from
+	isLimit bool
 }
 
 // compile compiles valid policies. Those that old has by the same name take over
@@ -74,31 +70,30 @@ func compile(policies []Policy, old *config, d *desk.Desk) *config {
 func compilePolicy(of *Policy) *policy {
 	p := &policy{Policy: *of, name: of.name(), reader: retryafter.NewReader(of.Server.Dialects, "")}
 	for i := range p.Rules {
-		r := &p.Rules[i]
-		m, _ := match.New(r.Methods, r.Path) // policies are valid
-		p.add(r.Name, "rule "+r.Name, r.Limit, rule{Matcher: m, announced: r.Announced, first: r.FirstAttemptOnly, key: r.Key, cost: r.Cost, settle: r.Settle})
+		p.add("rule "+p.Rules[i].Name, &p.Rules[i], false)
 	}
 	for i, l := range p.Limits {
-		p.add(l.String(), "limit "+strconv.Itoa(i), l, rule{isLimit: true})
+		p.add("limit "+strconv.Itoa(i), &Rule{Name: l.String(), Limit: l}, true)
 	}
 	slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
 	p.plan = &roster.Plan{
 		Name: p.name, Shared: p.Shared, MaxWaiting: p.maxWaiting(), MaxInFlight: p.MaxInFlight, Breaker: p.Breaker,
 		Listens: !slices.Contains(p.Server.Dialects, retryafter.None),
-		Open:    !slices.ContainsFunc(p.rules, func(r rule) bool { return !r.Rule.Narrow && !r.first }),
+		Open:    !slices.ContainsFunc(p.rules, func(r rule) bool { return !r.Rule.Narrow && !r.of.FirstAttemptOnly }),
 		Stored:  roster.Stored{Group: url.PathEscape(p.name) + "/", Down: roster.Down(p.Store.Down), Batch: p.Store.Batch, Share: p.Store.Share},
 	}
 	for i := range p.rules {
 		r := &p.rules[i]
-		r.SameKey = slices.IndexFunc(p.rules, func(o rule) bool { return sameFunc(o.key, r.key) })
+		r.SameKey = slices.IndexFunc(p.rules, func(o rule) bool { return sameFunc(o.of.Key, r.of.Key) })
 		p.plan.Rules = append(p.plan.Rules, *r.Rule)
 	}
 	return p
 }
 
-func (p *policy) add(name, text string, l limiter.Limit, r rule) {
-	r.Rule = &roster.Rule{Name: name, Text: text, Stored: url.PathEscape(text), Limit: specOf(l), Keyed: r.key != nil, Narrow: r.Matcher.Narrow()}
-	p.rules = append(p.rules, r)
+func (p *policy) add(text string, of *Rule, isLimit bool) {
+	m, _ := match.New(of.Methods, of.Path) // policies are valid
+	r := &roster.Rule{Name: of.Name, Text: text, Stored: url.PathEscape(text), Limit: specOf(of.Limit), Keyed: of.Key != nil, Narrow: m.Narrow()}
+	p.rules = append(p.rules, rule{r, m, of, isLimit})
 }
 
 // sameFunc reports whether a and b are one value: the same function with the same
@@ -110,12 +105,21 @@ func sameFunc(a, b func(*http.Request) (string, error)) bool {
 // width orders rules by how many requests share a budget of theirs.
 func (r *rule) width() int {
 	switch {
-	case r.key != nil:
+	case r.Keyed:
 		return 0
 	case r.Rule.Narrow:
 		return 1
 	}
 	return 2
+}
+
+// find returns the canonical text of a host, and its policy; nil where it has none.
+func (c *config) find(scheme, host string) (name string, p *policy) {
+	name, i := c.hosts.Lookup(scheme, host)
+	if i >= 0 {
+		p = c.policies[i]
+	}
+	return name, p
 }
 
 // named returns the policy of that name, or nil.

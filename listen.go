@@ -7,25 +7,27 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/internal/attempt"
+	"github.com/headway-go/headway/internal/desk"
 	"github.com/headway-go/headway/internal/digest"
 	"github.com/headway-go/headway/internal/inside"
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
+	"github.com/headway-go/headway/internal/peek"
 	"github.com/headway-go/headway/internal/roster"
 	"github.com/headway-go/headway/retryafter"
 )
 
-// plain reads what HTTP itself says of coming back.
+// plain reads what RFC 9110 says of retries.
 var plain = retryafter.NewReader([]retryafter.Dialect{retryafter.RFC9110}, "")
 
 // read reads what the headers of the response to req say, and reports whether that is
 // anything.
 func read(req *http.Request, reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
-	said := inside.ReadTo(reader, s, resp.StatusCode, resp.Header, time.Time{})
+	found := inside.ReadTo(reader, s, resp.StatusCode, resp.Header, time.Time{})
 	if resp.StatusCode >= 400 && readPlain(resp, s) {
-		said = true
+		found = true
 	}
-	if said && s.HasRetryAfter && !s.Inferred && !s.Documented {
+	if found && s.HasRetryAfter && !s.Inferred && !s.Documented {
 		endExhausted(s)
 	}
 	if list := s.Limits(); len(list) > 0 && !announcesOwn(req, resp, s) {
@@ -33,7 +35,7 @@ func read(req *http.Request, reader *retryafter.Reader, resp *http.Response, s *
 			list[i].HasRemaining = false // which is what is learned from
 		}
 	}
-	return said
+	return found
 }
 
 // announcesOwn reports whether the limits in a response are those that the request draws
@@ -94,13 +96,13 @@ func readPlain(resp *http.Response, s *retryafter.Signal) bool {
 }
 
 // endExhausted ends the limits of which nothing is left with the Retry-After that
-// accompanies them, if that comes before their reset: it says when the next
-// request may come, and the response to that says what is left.
+// accompanies them, if that is earlier than their reset: the next request may start then, and
+// its response announces what is left.
 func endExhausted(s *retryafter.Signal) {
 	list := s.Limits()
 	for i := range list {
 		l := &list[i]
-		none := l.HasLimit && l.Limit <= 0 // which says nothing, as it stands
+		none := l.HasLimit && l.Limit <= 0 // a limit of none means nothing
 		if l.HasRemaining && l.Remaining <= 0 && !none && (!l.HasReset || l.Reset > s.RetryAfter) {
 			l.Reset, l.HasReset = s.RetryAfter, true
 			l.Limit, l.HasLimit = 0, false
@@ -109,22 +111,22 @@ func endExhausted(s *retryafter.Signal) {
 	}
 }
 
-// needsBody reports whether the body of a refusal may say more than its headers.
+// needsBody reports whether the body of a refusal may announce more than its headers.
 func needsBody(reader *retryafter.Reader, resp *http.Response) bool {
 	return resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && inside.NeedsBody(reader, resp.StatusCode, resp.Header)
 }
 
-// leave leaves in reading how a response was read, where a retry may ask for it.
+// leave leaves in reading how a response was read, where a retry may need it.
 func (p *policy) leave(reading *attempt.Reading, resp *http.Response, s *retryafter.Signal) {
 	if reading != nil && resp.StatusCode >= 400 {
 		reading.Done, reading.Signal, reading.MaxPause = true, *s, p.Server.MaxPause
 	}
 }
 
-// listen reads what a response says into s, and obeys it.
+// listen reads what a response announces into s, and obeys it.
 func (v *request) listen(ctx context.Context, resp *http.Response, s *retryafter.Signal) {
-	if said, more := read(v.req, v.reader, resp, s), needsBody(v.reader, resp); said || more {
-		v.obey(ctx, resp, said, more, s)
+	if found, more := read(v.req, v.reader, resp, s), needsBody(v.reader, resp); found || more {
+		v.obey(ctx, resp, found, more, s)
 	}
 	if succeeded(resp, s) {
 		v.Succeeded(ctx)
@@ -137,14 +139,14 @@ func succeeded(resp *http.Response, s *retryafter.Signal) bool {
 	return resp != nil && resp.StatusCode < 400 && !s.Throttled
 }
 
-// obey does what a response asks for: it announces what is left, and raises pauses. What
-// the headers say, s, holds at once; with more, its body is read then, and s is
-// both. said is false where the headers say nothing.
-func (v *request) obey(ctx context.Context, resp *http.Response, said, more bool, s *retryafter.Signal) {
-	if said && s.Malformed != "" {
+// obey takes in the limits that a response announces, and raises the pause that it requests.
+// s is what its headers announce, and found is false where that is nothing. It takes effect at
+// once; with more, the body is read after that, and then s is what both announce.
+func (v *request) obey(ctx context.Context, resp *http.Response, found, more bool, s *retryafter.Signal) {
+	if found && s.Malformed != "" {
 		v.report(ctx, Event{Kind: EventMalformed, Status: resp.StatusCode, Dialect: s.Dialect, Header: strings.Clone(s.Malformed)})
 	}
-	if said && v.policy.Server.Learn != LearnOff {
+	if found && v.policy.Server.Learn != LearnOff {
 		for i := range s.Limits() {
 			v.announce(ctx, resp.StatusCode, s.Dialect, &s.Limits()[i])
 		}
@@ -156,18 +158,18 @@ func (v *request) obey(ctx context.Context, resp *http.Response, said, more bool
 
 // announce takes in one limit that a response announces.
 func (v *request) announce(ctx context.Context, status int, dialect string, l *retryafter.LimitSignal) {
-	said := v.policy.said(l, v.At)
-	if !l.HasRemaining || said.Empty() {
+	signal := v.policy.limitSignal(l, v.At)
+	if !l.HasRemaining || signal.Empty() {
 		return
 	}
-	got := v.Limit(ctx, line.AnnouncedKey{Name: l.Name, Window: l.Window}, dialect, said, v.ruleOf(l))
+	got := v.Limit(ctx, line.AnnouncedKey{Name: l.Name, Window: l.Window}, dialect, signal, v.ruleOf(l))
 	v.opened(ctx)
 	if !got.OK || v.t.observer == nil {
 		return
 	}
 	e := Event{
 		Kind: EventLearned, Status: status, Dialect: dialect, KeyDigest: got.KeyDigest, Drift: got.Drift,
-		Limit: max(0, said.Limit), Remaining: l.Remaining, Reset: time.Duration(said.Reset),
+		Limit: max(0, signal.Limit), Remaining: l.Remaining, Reset: time.Duration(signal.Reset),
 		Cut: l.HasReset && l.Reset > v.policy.maxPause(),
 	}
 	if got.Rule != nil {
@@ -178,31 +180,31 @@ func (v *request) announce(ctx context.Context, status int, dialect string, l *r
 	v.report(ctx, e)
 }
 
-// assumedReset bounds the time until units come back where the server says how
-// long its windows are, but not when this one ends.
+// assumedReset bounds the time until units are restored where the server announces the length
+// of its windows, but not the end of this one.
 const assumedReset = time.Minute
 
-// said is what the response to a request that started at an instant says of a
-// limit, as the line takes it.
-func (p *policy) said(l *retryafter.LimitSignal, started time.Duration) law.LimitSignal {
-	said := law.LimitSignal{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Server.Learn == LearnPace}
+// limitSignal returns a limit in the form that lines take, as the response to a request that
+// started at an instant announces it.
+func (p *policy) limitSignal(l *retryafter.LimitSignal, started time.Duration) law.LimitSignal {
+	signal := law.LimitSignal{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Server.Learn == LearnPace}
 	if l.HasLimit {
-		said.Limit = l.Limit
+		signal.Limit = l.Limit
 		if l.Limit < 0 && l.Remaining <= 0 {
-			said.Limit = 0 // as a server without a limit says too
+			signal.Limit = 0 // a server without a limit sends that too
 		}
 	}
 	most := p.maxPause()
 	if l.HasWindow {
-		said.Window = int64(min(l.Window, most))
+		signal.Window = int64(min(l.Window, most))
 	}
 	switch {
 	case l.HasReset:
-		said.Reset = int64(min(l.Reset, most))
+		signal.Reset = int64(min(l.Reset, most))
 	case l.HasWindow && l.Window <= assumedReset:
-		said.Reset = int64(l.Window)
+		signal.Reset = int64(l.Window)
 	}
-	return said
+	return signal
 }
 
 // learnedName is the name of the rule that a limit without a rule is.
@@ -237,13 +239,13 @@ func (p *policy) ruleOf(l *retryafter.LimitSignal) int {
 	return of
 }
 
-// fit says by what a server's limit belongs to the rule; it belongs to the one that
-// it fits best. 3: by Announced. 2: by Name. 1: by the length of its windows. 0: it
+// fit returns how well a server's limit fits the rule. The limit belongs to the rule that it
+// fits best. 3: by Announced. 2: by Name. 1: by the length of its windows. 0: it
 // does not. A rule with Announced takes no limit of another label.
 func (r *rule) fit(l *retryafter.LimitSignal) int {
 	switch {
-	case l.Name != "" && r.announced != "":
-		if strings.EqualFold(r.announced, l.Name) {
+	case l.Name != "" && r.of.Announced != "":
+		if strings.EqualFold(r.of.Announced, l.Name) {
 			return 3
 		}
 	case l.Name != "" && strings.EqualFold(r.Name, l.Name):
@@ -252,4 +254,117 @@ func (r *rule) fit(l *retryafter.LimitSignal) int {
 		return 1
 	}
 	return 0
+}
+
+// What a refusal without a time means: a pause that doubles from least to most
+// until a request succeeds.
+const (
+	leastPause = time.Second
+	mostPause  = 5 * time.Minute
+)
+
+// maxPause returns what the longest pause is that is believed.
+func (p *policy) maxPause() time.Duration {
+	if p.Server.MaxPause == 0 {
+		return 24 * time.Hour
+	}
+	return p.Server.MaxPause
+}
+
+// refusedByServer raises the pause that a refusal requests. Where the headers give no time but
+// the body may, a pause holds at once; when the body has been read, it is reported or replaced.
+func (v *request) refusedByServer(ctx context.Context, resp *http.Response, more bool, s *retryafter.Signal) {
+	status := resp.StatusCode
+	p, timed := pauseOf(s)
+	var first desk.Effect
+	if p.For > 0 {
+		var release func()
+		if !timed && more {
+			release = v.Halt(audienceOf(s))
+		}
+		if release != nil { // what is raised could not be taken back
+			defer release()
+		} else {
+			first = v.pause(ctx, status, s, p)
+		}
+	}
+	if timed || !more {
+		v.reportPause(ctx, p, first)
+	}
+	if !more {
+		return
+	}
+	scope := s.Scope
+	if read, ok := v.reader.ReadBody(status, resp.Header, peek.Body(ctx, resp), time.Now()); ok {
+		*s = read
+		readPlain(resp, s)
+	}
+	q, _ := pauseOf(s)
+	switch {
+	case timed && q.For <= p.For: // a pause is not shortened
+		return
+	case !timed && first.Lasts > 0 && q.For == p.For && s.Scope == scope: // the body adds nothing
+		v.reportPause(ctx, p, first)
+		return
+	}
+	if first.Final && first.Lasts > 0 {
+		q.Grow = false
+	}
+	q.Over = p
+	v.reportPause(ctx, q, v.pause(ctx, status, s, q))
+}
+
+// audienceOf returns which requests a pause concerns.
+func audienceOf(s *retryafter.Signal) desk.Audience {
+	switch s.Scope {
+	case retryafter.ScopeHost:
+		return desk.ToAll
+	case retryafter.ScopeRule:
+		return desk.ToRule
+	}
+	return desk.ToIdentity
+}
+
+// pauseOf returns the pause that a response requests, and whether the response gives a time. For
+// is zero for no pause. Without a usable time the pause grows.
+func pauseOf(s *retryafter.Signal) (p *line.Pause, timed bool) {
+	p = new(line.Pause)
+	if !s.Throttled || s.Scope == retryafter.ScopeRequest {
+		return p, false
+	}
+	d, timed := s.Wait()
+	switch {
+	case timed:
+		p.For, p.Grow, p.Most = d, s.Documented, max(mostPause, d)
+	case !s.NoRetry: // waiting does not help with what must be paid for
+		p.For, p.Grow, p.Most = leastPause, true, mostPause
+	}
+	return p, timed
+}
+
+// pause raises a pause, no longer than the policy believes.
+func (v *request) pause(ctx context.Context, status int, s *retryafter.Signal, p *line.Pause) desk.Effect {
+	most := v.policy.maxPause()
+	cut := p.For > most
+	p.For = min(p.For, most)
+	if p.Grow {
+		p.Most = min(p.Most, most)
+	}
+	p.Source, p.Status = s.Dialect, status
+	e := v.Pause(ctx, p, audienceOf(s))
+	e.Cut = cut
+	v.opened(ctx)
+	return e
+}
+
+// reportPause reports the pause that p has raised, if that matters.
+func (v *request) reportPause(ctx context.Context, p *line.Pause, got desk.Effect) {
+	if got.Lasts == 0 || v.t.observer == nil || !v.IsNews(p, got) {
+		return
+	}
+	e := Event{Kind: EventPause, Status: p.Status, Dialect: p.Source, Cut: got.Cut, KeyDigest: got.KeyDigest, Pause: got.Lasts}
+	if got.Rule != nil {
+		e.Rule = got.Rule.Name
+	}
+	v.report(ctx, e)
 }

@@ -233,7 +233,7 @@ type Rule struct {
 // else, if it counts requests, to the rule of its period, with that rule's costs and
 // keys. Otherwise it is a rule of its own, which costs each
 // request of the identity that received the response 1 unit. Where the request has
-// keys, the rule must have all of them: what a server says to one tenant does not
+// keys, the rule must have all of them: what a server announces to one tenant does not
 // apply to a budget that others share. Two rules have the same keys if they have the
 // same Key function. At most 8 limits are kept for each identity or budget.
 type LearnMode uint8

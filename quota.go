@@ -31,23 +31,22 @@ type Quota struct {
 // text such as "50/1s". key says whose budget it is where the rule has a Key,
 // and is empty where it has none. A Limit's text is its name: once SetPolicies
 // changes it, the Quota does nothing, so use a Rule for a budget whose limit may
-// change. The host may have a port; 443 is that of
-// https, 80 that of http. The error says what does not exist.
+// change. The host may have a port; 443 is that of https, 80 that of http. The error
+// names what does not exist.
 func (t *Transport) Quota(host, rule, key string) (*Quota, error) {
 	q := &Quota{t: t, scheme: schemeOf(host), host: strings.Clone(host), rule: rule, key: t.digests.Keep(digest.KeyOf(key))}
-	c := t.config.Load()
-	_, i := c.hosts.Lookup(q.scheme, host)
-	if i < 0 {
+	_, p := t.config.Load().find(q.scheme, host)
+	if p == nil {
 		return nil, fmt.Errorf("headway: quota: no policy has the host %q", host)
 	}
-	q.policy = c.policies[i].name
-	r := c.policies[i].rule(rule)
+	q.policy = p.name
+	r := p.rule(rule)
 	switch {
 	case r == nil:
 		return nil, fmt.Errorf("headway: quota: policy %q has no rule %q", q.policy, rule)
-	case r.key == nil && key != "":
+	case !r.Keyed && key != "":
 		return nil, fmt.Errorf("headway: quota: rule %q has one budget for the host: want an empty key", rule)
-	case r.key != nil && key == "":
+	case r.Keyed && key == "":
 		return nil, fmt.Errorf("headway: quota: rule %q has a budget for each key: want a key", rule)
 	}
 	return q, nil
@@ -77,15 +76,15 @@ func (q *Quota) GoString() string { return q.String() }
 // more.
 func (q *Quota) request(n int64) *request {
 	c := q.t.config.Load()
-	host, i := c.hosts.Lookup(q.scheme, q.host)
-	if i < 0 || c.policies[i].name != q.policy {
+	host, p := c.find(q.scheme, q.host)
+	if p == nil || p.name != q.policy {
 		return nil
 	}
-	r := c.policies[i].rule(q.rule)
-	if r == nil || (r.key != nil) != !q.key.None() {
+	r := p.rule(q.rule)
+	if r == nil || r.Keyed == q.key.None() {
 		return nil
 	}
-	v := &request{t: q.t, route: route{config: c, name: host, policy: c.policies[i]}}
+	v := &request{t: q.t, route: route{config: c, name: host, policy: p}}
 	v.Quota = true
 	v.Claim(roster.Claim{Rule: r.Rule, Key: q.key, Cost: n})
 	v.open(limiter.Never)

@@ -99,33 +99,33 @@ func (t *Transport) roundTripInFull(ctx context.Context, req *http.Request, with
 	v.record.started(&v)
 	// 6. Send.
 	resp, err = v.send(ctx)
-	v.record.answered()
+	v.record.responded()
 	// 7 and 8. Obey the response, and hold its body.
 	return v.respond(ctx, call, resp, err)
 }
 
-// match finds the rules that apply, and asks them for key and cost.
+// match finds the rules that apply, and calls their Key and Cost.
 func (v *request) match(call Call) *KeyError {
 	target := match.TargetOf(v.req)
 	a := attempt.From(v.req.Context())
 	for i := range v.policy.rules {
 		r := &v.policy.rules[i]
-		if !r.Matches(target) || r.first && a != nil && a.N > 0 {
+		if !r.Matches(target) || r.of.FirstAttemptOnly && a != nil && a.N > 0 {
 			continue
 		}
 		c := roster.Claim{Rule: r.Rule, Cost: 1}
 		var err error
-		if r.key != nil {
+		if r.Keyed {
 			var key string
-			if key, err = r.key(v.req); err == nil && key == "" {
+			if key, err = r.of.Key(v.req); err == nil && key == "" {
 				err = errEmptyKey
 			}
 			c.Key = digest.KeyOf(key)
 		}
 		switch {
 		case err != nil:
-		case r.cost != nil:
-			c.Cost, err = r.cost(v.req)
+		case r.of.Cost != nil:
+			c.Cost, err = r.of.Cost(v.req)
 		case r.isLimit && call.Cost != 0:
 			c.Cost = call.Cost
 		}

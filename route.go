@@ -42,9 +42,8 @@ func (t *Transport) route(u *url.URL) route {
 		return found
 	}
 	r := route{config: t.config.Load(), url: u}
-	name, i := r.config.hosts.Lookup(u.Scheme, u.Host)
-	if r.name = strings.Clone(name); i >= 0 {
-		r.policy = r.config.policies[i]
+	name, p := r.config.find(u.Scheme, u.Host)
+	if r.name, r.policy = strings.Clone(name), p; p != nil {
 		r.reader, r.listens = inside.ForHost(r.policy.reader, r.name), r.policy.plan.Listens
 	} else {
 		t.putRoute(r)
@@ -77,6 +76,6 @@ func (t *Transport) remember(of *route, h *roster.Host, g *roster.Gate) {
 // budgets, and nothing else is to be done for it.
 func (p *policy) uniform() bool {
 	return p.AttemptTimeout == 0 && p.Classify == nil && !slices.ContainsFunc(p.rules, func(r rule) bool {
-		return r.Rule.Narrow || r.first || r.key != nil || r.cost != nil || r.settle != nil
+		return r.Rule.Narrow || r.of.FirstAttemptOnly || r.Keyed || r.of.Cost != nil || r.of.Settle != nil
 	})
 }

@@ -61,11 +61,11 @@ type settleItem struct {
 
 // settles reports whether the cost of a claim may turn out to be another.
 func (r *rule) settles(call Call) bool {
-	return r.cost != nil || r.settle != nil || r.isLimit && call.Cost != 0
+	return r.of.Cost != nil || r.of.Settle != nil || r.isLimit && call.Cost != 0
 }
 
-// newSettlement returns the settlement of a request whose response came at an
-// instant of its line.
+// newSettlement returns the settlement of a request whose response arrived at an instant, by the
+// clock of its line.
 func newSettlement(v *request, call Call, responded time.Duration) *settlement {
 	s := &settlement{t: v.t, policy: v.policy, host: v.name}
 	claims := v.Claims.All()
@@ -82,8 +82,8 @@ func newSettlement(v *request, call Call, responded time.Duration) *settlement {
 // whatever becomes of it. The events go to v.
 func (s *settlement) fromHeaders(v *request, resp *http.Response) {
 	for i := range s.items {
-		if r := s.items[i].rule; r.settle != nil {
-			if cost, ok := r.settle(resp); ok && cost >= 0 {
+		if r := s.items[i].rule; r.of.Settle != nil {
+			if cost, ok := r.of.Settle(resp); ok && cost >= 0 {
 				kept, _ := s.correct(&s.items[i], cost)
 				if kept != nil {
 					v.kept.list = append(v.kept.list, kept.list...)

@@ -61,9 +61,9 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	resp, err = t.send(req, r.gate, &body)
 	var s retryafter.Signal
 	if inFlight && err == nil {
-		said, more := read(req, r.reader, resp, &s), needsBody(r.reader, resp)
-		if more || said && (s.Throttled || t.observer != nil || !r.announce(at, &s, &inFlight)) {
-			kept = r.obey(t, req, at, inFlight, resp, said, more, &s)
+		found, more := read(req, r.reader, resp, &s), needsBody(r.reader, resp)
+		if more || found && (s.Throttled || t.observer != nil || !r.announce(at, &s, &inFlight)) {
+			kept = r.obey(t, req, at, inFlight, resp, found, more, &s)
 		}
 		if reading != nil {
 			r.policy.leave(reading, resp, &s)
@@ -92,12 +92,12 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 
 // obey is request.obey for a request that sendStarted has sent. It returns the events
 // to report.
-func (r *route) obey(t *Transport, req *http.Request, at time.Duration, inFlight bool, resp *http.Response, said, more bool, s *retryafter.Signal) *keptEvents {
+func (r *route) obey(t *Transport, req *http.Request, at time.Duration, inFlight bool, resp *http.Response, found, more bool, s *retryafter.Signal) *keptEvents {
 	v := request{t: t, req: req, route: *r}
 	t.desk.Open(&v.Ticket, r.policy.plan, r.name)
 	v.Started(r.host, r.gate, r.budgets, at, inFlight)
 	v.keep()
-	v.obey(req.Context(), resp, said, more, s)
+	v.obey(req.Context(), resp, found, more, s)
 	return v.takeKept()
 }
 
@@ -117,15 +117,15 @@ func (r *route) announce(at time.Duration, s *retryafter.Signal, inFlight *bool)
 		if i := r.policy.ruleOf(l); i >= 0 {
 			scope.Rule = r.budgets[i]
 		}
-		said := r.policy.said(l, at)
-		if said.Empty() {
+		signal := r.policy.limitSignal(l, at)
+		if signal.Empty() {
 			continue
 		}
 		var ended []*line.Budget
 		if *inFlight {
 			ended, *inFlight = r.budgets, false
 		}
-		if _, err := r.host.Line.AnnounceLimit(scope, line.AnnouncedKey{Name: l.Name, Window: l.Window}, s.Dialect, &said, ended); err != nil {
+		if _, err := r.host.Line.AnnounceLimit(scope, line.AnnouncedKey{Name: l.Name, Window: l.Window}, s.Dialect, &signal, ended); err != nil {
 			return false
 		}
 	}

@@ -117,7 +117,7 @@ type RuleStatus struct {
 }
 
 // Snapshot returns what is remembered of every host, by policy and host, for pages,
-// metrics and tests. It never waits for a Config.Store, asks it nothing, and holds no
+// metrics and tests. It never waits for a Config.Store, makes no round trip, and holds no
 // lock for longer than it takes to read a few hundred entries: a host with more than that is
 // read in pieces, each at one instant. Over a store it returns what the store last reported
 // to this process; see RuleStatus.Age.

@@ -185,6 +185,15 @@ func (r TracedRequest) String() string {
 // isEnd reports whether err is the end of a context.
 func isEnd(err error) bool { return err == context.Canceled || err == context.DeadlineExceeded }
 
+// causeTexts describe the kinds that have one text.
+var causeTexts = map[CauseKind]string{
+	CauseStore:   "for the store",
+	CauseBreaker: "for a breaker that limits starts",
+	CauseSlot:    "for a slot in flight",
+	CauseRestart: "for its turn in the restart after a pause",
+	CauseLearned: "until the server has units left,",
+}
+
 // String describes the cause, as in "behind 3 others of rule …", which follows a time.
 func (c WaitCause) String() string {
 	var b strings.Builder
@@ -206,21 +215,13 @@ func (c WaitCause) String() string {
 		if c.Rule != "" {
 			b.WriteString(" of")
 		}
-	case CauseStore:
-		b.WriteString("for the store")
-	case CauseBreaker:
-		b.WriteString("for a breaker that limits starts")
-	case CauseSlot:
-		b.WriteString("for a slot in flight")
-	case CauseRestart:
-		b.WriteString("for its turn in the restart after a pause")
-	case CauseLearned:
-		b.WriteString("until the server has units left,")
 	case CauseLimit:
 		b.WriteString("for its own turn")
 		if c.Rule != "" {
 			b.WriteString(" under")
 		}
+	default:
+		b.WriteString(causeTexts[c.Kind])
 	}
 	if c.Rule != "" {
 		fmt.Fprintf(&b, " rule %q", c.Rule)
@@ -289,8 +290,8 @@ func (r *record) started(v *request) {
 	}
 }
 
-// answered notes that the base transport has returned.
-func (r *record) answered() {
+// responded notes that the base transport has returned.
+func (r *record) responded() {
 	if r != nil {
 		r.Answered = r.Started.Add(time.Since(r.base))
 	}
@@ -383,7 +384,7 @@ func pausedAt(pauses []line.Span, at time.Duration) (longest line.Span, paused b
 	return longest, paused
 }
 
-// ownCause is why the request waited when nobody stood before it.
+// ownCause returns why the request waited while no request was ahead of it.
 func (v *request) ownCause(j *line.Journal) WaitCause {
 	switch {
 	case j.Bind.Reason == line.ByPause:

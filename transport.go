@@ -143,20 +143,14 @@ func (t *Transport) CloseIdleConnections() {
 // wait cannot be predicted, Delay is a lower bound. The error is a *KeyError, or the
 // context's if that ends before Config.Store responds.
 func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
-	ctx, call := req.Context(), CallFrom(req.Context())
-	if call.Bypass || req.URL == nil {
-		return 0, nil
-	}
-	v := request{t: t, req: req, route: t.route(req.URL)}
-	if v.policy == nil {
-		return 0, nil
-	}
-	if err := v.match(call); err != nil {
+	ctx := req.Context()
+	v, err := t.matched(req)
+	if err != nil || v.policy == nil {
 		return 0, err
 	}
 	d, err := t.desk.Delay(ctx, &v.Ticket)
 	v.opened(ctx)
-	if err != ctx.Err() { // the store's: nothing else says when the request could start
+	if err != ctx.Err() { // the store's, and d is the time until it can be asked again
 		err = nil
 	}
 	return d, err
@@ -166,16 +160,28 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 // policy and its Call. It is limiter.Never where only its context bounds the wait. A
 // request whose Delay is longer is refused. The error is a *KeyError.
 func (t *Transport) WaitBudget(req *http.Request) (time.Duration, error) {
+	v, err := t.matched(req)
+	switch {
+	case err != nil:
+		return 0, err
+	case v.policy == nil || v.MaxWait < 0:
+		return limiter.Never, nil
+	}
+	return v.MaxWait, nil
+}
+
+// matched returns the request that RoundTrip would make of req, its claims known. Its policy
+// is nil where RoundTrip would send req untouched.
+func (t *Transport) matched(req *http.Request) (v request, err error) {
 	call := CallFrom(req.Context())
 	if call.Bypass || req.URL == nil {
-		return limiter.Never, nil
+		return v, nil
 	}
-	v := request{t: t, req: req, route: t.route(req.URL)}
-	if v.policy == nil {
-		return limiter.Never, nil
+	v = request{t: t, req: req, route: t.route(req.URL)}
+	if v.policy != nil {
+		if e := v.match(call); e != nil { // not nil as an error otherwise
+			err = e
+		}
 	}
-	if err := v.match(call); err != nil {
-		return 0, err
-	}
-	return v.waitBudget(req.Context(), call), nil
+	return v, err
 }

@@ -38,43 +38,21 @@ func validatePolicies(policies []Policy) error {
 			}
 		}
 
-		if p.MaxWait < 0 && p.MaxWait != NoWait && p.MaxWait != OneWindow && p.MaxWait != WaitForever {
-			v.add("MaxWait = %v: want a positive duration, NoWait, OneWindow, or zero for no bound", p.MaxWait)
-		}
-		if p.MaxWaiting < 0 {
-			v.add("MaxWaiting = %d: want a positive number, or zero for 10,000", p.MaxWaiting)
-		}
-		if p.MaxInFlight < 0 {
-			v.add("MaxInFlight = %d: want a positive number, or zero for no cap", p.MaxInFlight)
-		}
-		if p.AttemptTimeout < 0 {
-			v.add("AttemptTimeout = %v: want a positive duration, or zero for none", p.AttemptTimeout)
-		}
+		v.must(p.MaxWait >= 0 || p.MaxWait == NoWait || p.MaxWait == OneWindow || p.MaxWait == WaitForever, "MaxWait = %v: want a positive duration, NoWait, OneWindow, or zero for no bound", p.MaxWait)
+		v.must(p.MaxWaiting >= 0, "MaxWaiting = %d: want a positive number, or zero for 10,000", p.MaxWaiting)
+		v.must(p.MaxInFlight >= 0, "MaxInFlight = %d: want a positive number, or zero for no cap", p.MaxInFlight)
+		v.must(p.AttemptTimeout >= 0, "AttemptTimeout = %v: want a positive duration, or zero for none", p.AttemptTimeout)
 		if p.Breaker != nil {
 			v.each("Breaker", p.Breaker.Validate())
 		}
-		if p.Refusal > RefuseWithResponse {
-			v.add("Refusal = %d: want RefuseWithError or RefuseWithResponse", p.Refusal)
-		}
-		if p.Server.MaxPause < 0 {
-			v.add("Server.MaxPause = %v: want a positive duration, or zero for 24 h", p.Server.MaxPause)
-		}
-		if p.Server.Learn > LearnOff {
-			v.add("Server.Learn = %d: want LearnLower, LearnPace or LearnOff", p.Server.Learn)
-		}
-		if p.Store.Down > StoreDownAdmit {
-			v.add("Store.Down = %d: want StoreDownLocal, StoreDownRefuse or StoreDownAdmit", p.Store.Down)
-		}
-		if p.Store.Batch < 0 {
-			v.add("Store.Batch = %d: want a positive number, or zero for one start per round trip", p.Store.Batch)
-		}
-		if !(p.Store.Share >= 0 && p.Store.Share <= 1) {
-			v.add("Store.Share = %v: want more than 0 and at most 1, or zero for 1/4", p.Store.Share)
-		}
+		v.must(p.Refusal <= RefuseWithResponse, "Refusal = %d: want RefuseWithError or RefuseWithResponse", p.Refusal)
+		v.must(p.Server.MaxPause >= 0, "Server.MaxPause = %v: want a positive duration, or zero for 24 h", p.Server.MaxPause)
+		v.must(p.Server.Learn <= LearnOff, "Server.Learn = %d: want LearnLower, LearnPace or LearnOff", p.Server.Learn)
+		v.must(p.Store.Down <= StoreDownAdmit, "Store.Down = %d: want StoreDownLocal, StoreDownRefuse or StoreDownAdmit", p.Store.Down)
+		v.must(p.Store.Batch >= 0, "Store.Batch = %d: want a positive number, or zero for one start per round trip", p.Store.Batch)
+		v.must(p.Store.Share >= 0 && p.Store.Share <= 1, "Store.Share = %v: want more than 0 and at most 1, or zero for 1/4", p.Store.Share)
 		for i, d := range p.Server.Dialects {
-			if d == nil {
-				v.add("Server.Dialects[%d] is nil: want a dialect of package retryafter, or your own", i)
-			}
+			v.must(d != nil, "Server.Dialects[%d] is nil: want a dialect of package retryafter, or your own", i)
 		}
 		v.rules(p)
 	}
@@ -88,6 +66,12 @@ type validator struct {
 
 func (v *validator) add(format string, args ...any) {
 	v.errs = append(v.errs, fmt.Errorf("headway: %s: "+format, append([]any{v.at}, args...)...))
+}
+
+func (v *validator) must(ok bool, format string, args ...any) {
+	if !ok {
+		v.add(format, args...)
+	}
 }
 
 func (v *validator) rules(p *Policy) {

@@ -33,8 +33,8 @@ func (k *Ticket) Taken(c *roster.Claim, responded time.Duration) Units {
 
 // Spend counts n units of a Ticket's only claim as used now. A negative n gives back the
 // oldest units that still count. While the store is down they count in this process, if each
-// process keeps to its share then. It returns what is left. The error is the context's, or
-// says why the store does not decide.
+// process keeps to its share then. It returns what is left. The error is the context's, or why
+// the store does not decide.
 func (d *Desk) Spend(ctx context.Context, k *Ticket, n int64) (left int64, err error) {
 	if d.shared != nil {
 		res, err := d.shared.do(ctx, k, store.OpSpend, &k.Claims.All()[0], n, 0)
@@ -96,7 +96,7 @@ func (d *Desk) Left(ctx context.Context, k *Ticket, u *Units) int64 {
 }
 
 // Remaining returns what is left of k's only claim. While the store is down it is what this
-// process may use, unless it is the store's to say. See Spend for errors.
+// process may use, or an error where requests are refused. See Spend for errors.
 func (d *Desk) Remaining(ctx context.Context, k *Ticket) (int64, error) {
 	if d.shared != nil {
 		res, err := d.shared.do(ctx, k, store.OpRead, &k.Claims.All()[0], 0, 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// An Audience is whom a pause concerns.
+// An Audience is the requests that a pause concerns.
 type Audience uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	ToAll                      // all requests to the host
 )
 
-// An Effect is what an announcement has changed, as far as that is to be reported.
+// An Effect is what an announcement has changed, as far as it is to be reported.
 type Effect struct {
 	OK        bool          // it is in force
 	Lasts     time.Duration // of a pause, from now; zero: no request waits longer by it
@@ -42,7 +42,7 @@ func (k *Ticket) narrowest() *roster.Claim {
 	return nil
 }
 
-// Pause has the requests wait that a response concerns, those in line among them.
+// Pause raises the pause that a response requests, also for the requests in line.
 func (k *Ticket) Pause(ctx context.Context, p *line.Pause, to Audience) (e Effect) {
 	p.Started = k.At
 	for _, c := range k.Claims.All() {
@@ -70,8 +70,8 @@ func (k *Ticket) Pause(ctx context.Context, p *line.Pause, to Audience) (e Effec
 	return e
 }
 
-// IsNews reports whether it matters to say that p, with its effect, is in force: another may
-// have been reported that is about as long.
+// IsNews reports whether p, with its effect, is to be reported: not where one that is about as
+// long has been.
 func (k *Ticket) IsNews(p *line.Pause, e Effect) bool {
 	if k.stored == nil {
 		return k.Host.Line.IsNews(p)
@@ -93,14 +93,14 @@ func (k *Ticket) Halt(to Audience) (release func()) {
 	return k.stored.line.Halt(k.stored.audienceOf(k, to))
 }
 
-// Limit takes in how many units of a limit the server says are left: of the budget of a claim,
-// or, where that is nil, of the request's identity.
-func (k *Ticket) Limit(ctx context.Context, key line.AnnouncedKey, dialect string, said law.LimitSignal, c *roster.Claim) (e Effect) {
+// Limit takes in how many units of a limit the server has announced to be left: of the budget of
+// a claim or, where that is nil, of the request's identity.
+func (k *Ticket) Limit(ctx context.Context, key line.AnnouncedKey, dialect string, signal law.LimitSignal, c *roster.Claim) (e Effect) {
 	if c != nil {
 		e.Rule = c.Rule
 	}
 	if k.stored != nil {
-		e.OK = k.stored.limit(ctx, k, key, dialect, &said, c) == nil
+		e.OK = k.stored.limit(ctx, k, key, dialect, &signal, c) == nil
 		e.KeyDigest = k.limitDigest(c)
 		return e
 	}
@@ -113,16 +113,17 @@ func (k *Ticket) Limit(ctx context.Context, key line.AnnouncedKey, dialect strin
 			s.Identity = k.identity.audience
 		}
 		if k.grant.InFlight {
-			said.Own = own
+			signal.Own = own
 		}
-		e.Drift, err = k.Host.Line.AnnounceLimit(s, key, dialect, &said, nil)
+		e.Drift, err = k.Host.Line.AnnounceLimit(s, key, dialect, &signal, nil)
 		return err
 	})
 	e.OK, e.KeyDigest = err == nil, k.limitDigest(c)
 	return e
 }
 
-// limitDigest returns whose limit an announced one is, if that is to be reported.
+// limitDigest returns the digest of the key that an announced limit is of, if it is to be
+// reported.
 func (k *Ticket) limitDigest(c *roster.Claim) string {
 	switch {
 	case !k.desk.Roster.Watched:
@@ -135,9 +136,9 @@ func (k *Ticket) limitDigest(c *roster.Claim) string {
 	return k.label()
 }
 
-// Succeeded says that the request has succeeded: the pauses that held it no longer grow, and
-// without limits a restart may go as fast as such requests did. A store is waited for no longer
-// than ctx.
+// Succeeded is called when the request has succeeded. The pauses that held it no longer grow, and
+// if it has no claims, a restart may be as fast as such requests were. It waits for a store no
+// longer than ctx.
 func (k *Ticket) Succeeded(ctx context.Context) {
 	open := len(k.Claims.All()) == 0
 	if k.stored != nil {
@@ -158,8 +159,8 @@ func (k *Ticket) Succeeded(ctx context.Context) {
 	}
 }
 
-// audienceOf returns whom a pause concerns: an audience and, of that, the requests that need
-// the budget only, if it is not empty.
+// audienceOf returns the store's name for the requests that a pause concerns: an audience and, if
+// only is not empty, of that the requests that need this budget.
 func (at *stored) audienceOf(k *Ticket, to Audience) (audience, only string) {
 	audience = all
 	if to != ToAll {
@@ -201,10 +202,10 @@ func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audien
 	return e
 }
 
-func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, dialect string, said *law.LimitSignal, c *roster.Claim) error {
+func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, dialect string, signal *law.LimitSignal, c *roster.Claim) error {
 	op := store.Op{Kind: store.OpLearn, Audience: all, Learn: &store.Learn{
-		Name: key.Name, Window: key.Window, Left: said.Left, Limit: said.Limit, Reset: time.Duration(said.Reset),
-		Period: time.Duration(said.Window), Started: said.Started, Pace: said.Pace, Source: dialect,
+		Name: key.Name, Window: key.Window, Left: signal.Left, Limit: signal.Limit, Reset: time.Duration(signal.Reset),
+		Period: time.Duration(signal.Window), Started: signal.Started, Pace: signal.Pace, Source: dialect,
 	}}
 	where := all
 	switch {

@@ -1,27 +1,44 @@
 // Package desk stands between a request and its budgets. Whether these are in this process's
 // memory or in a store is known here and nowhere else.
 //
-// A request comes with an Ask: which rules claim how much for it, and how long it may wait.
+// A request comes with a Ticket: which rules claim how much for it, and how long it may wait.
 //
+//	defer ticket.Return(ctx)                   gives back what it holds, however it ends
 //	refusal, err := desk.Enter(ctx, &ticket)   it waits for its turn, or is refused
-//	defer ticket.Return()                      whatever happens from here on
-//	ticket.HandOver()                          the next one due at this instant may go
-//	ticket.Send()                              it is in flight
-//	ticket.Responded(ctx)                      strict units count from here on
-//	ticket.Pause, ticket.Limit                 what the response announces
-//	ticket.Done(result)                        it is no longer in flight; the breaker knows
-//	ticket.Release()                           its body is closed: the slot is free
+//	ticket.Send()                              the next one due at this instant may go
+//	at := ticket.Responded(ctx)                strict units count from this instant on
+//	ticket.Pause, ticket.Limit                 what the response announces is in force
+//	ticket.Done()                              it is no longer in flight
+//	ticket.Record(result)                      the breaker has the result
+//	release := ticket.Release()                gives the slot back when the body is closed
+//
+// An example: a limit of 2 per second, MaxInFlight 1 and a breaker, in memory. Requests A and B
+// arrive at 0 s, C at 0.1 s.
+//
+//	0.0 s  A enters: a unit and the slot are free, and are taken under one lock. It is sent.
+//	0.0 s  B enters and waits: a unit is free, and the slot is not.
+//	0.1 s  C enters and waits behind B.
+//	0.3 s  A's response is a 503 with a Retry-After of 5 s. Pause: nothing starts before 5.3 s.
+//	       Done, and then Record: the breaker has the result, and ignores a throttle.
+//	0.4 s  A's body is closed, and its slot is free. B is next, and the pause holds it.
+//	5.3 s  The pause is over, and B starts. Its response has no body: the slot is free.
+//	5.8 s  C starts: after a pause requests start at the interval of the limit.
+//
+// If the result had opened the breaker, B and C would have been refused at 0.3 s. Over a store the
+// units and the pause are the store's; the slot and the breaker are this process's. If the store
+// goes down, B and C leave its line: by Plan.Stored.Down they enter again in memory, with a share
+// of the limit or none, or are refused.
 //
 // Invariants:
 //
-//   - A pause is raised before the breaker gets the result, and the breaker gets it before a slot
-//     comes free: no request starts in between on the old state.
-//   - Nothing is reported from here: what is to be reported is left in the Ticket, on a Gate or
-//     in Notices, for the caller to report with no lock and no turn held.
-//   - A request that the store does not decide for goes on in memory (fallback.go) with what is
-//     left of its wait budget; from then on its whole way is in memory.
-//   - Neither a Ticket nor what it points to may come to the heap in memory: a request that
-//     does not wait allocates nothing.
+//   - A pause is raised before the breaker gets the result, and the breaker gets the result
+//     before the slot is free. So no request starts in between by what held before.
+//   - Nothing is reported from here. What is to be reported is left in the Ticket, on a Gate or
+//     in Notices. The caller reports it while it holds neither a lock nor a turn.
+//   - A request for which the store does not decide has left it for good: it is refused, or goes
+//     on in memory with what is left of its wait budget.
+//   - In memory neither a Ticket nor what it points to is on the heap: a request that does not
+//     wait allocates nothing.
 package desk
 
 import (
@@ -37,7 +54,7 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// A Desk is the budgets of all requests of a Transport. Any number of goroutines may use it.
+// A Desk has the budgets of all requests of a Transport. Any number of goroutines may use it.
 type Desk struct {
 	Roster *roster.Roster // assigned once
 	shared *shared        // nil: there is no store; assigned once
@@ -96,7 +113,7 @@ type Ticket struct {
 	Ask
 	Host *roster.Host // in memory; a Known one at first, else nil
 	Gate *roster.Gate // of Host; nil: no breaker
-	// Overflows says that an overflow entry begins to be used, which is to be reported.
+	// Overflows is true where an overflow entry begins to be used, which is to be reported.
 	Overflows bool
 	Down      error // why the store does not decide, though there is one
 	Waited    time.Duration
@@ -155,13 +172,12 @@ func (l *List[T]) set(s []T) {
 
 func (l *List[T]) clear() { l.n, l.more = 0, nil }
 
-// errAgain is what Enter returns when there is something to report before it goes on.
 type errAgain struct{}
 
 func (errAgain) Error() string { return "desk: report, and enter again" }
 
-// ErrAgain says that there is something to report before the request waits: the caller reports
-// it and calls Enter again.
+// ErrAgain is what Enter returns where there is something to report before the request waits:
+// the caller reports it and enters again.
 var ErrAgain error = errAgain{}
 
 // Open begins a Ticket of a request, or of a Quota, under a plan at a host, whose canonical name
@@ -227,7 +243,7 @@ func (k *Ticket) HandOver() {
 	k.Host.Line.Sent(&k.grant)
 }
 
-// Send says that the request is about to be sent, or that a Quota's units are its own.
+// Send is called when the request is about to be sent, or when a Quota's units are its own.
 func (k *Ticket) Send() {
 	k.HandOver()
 	k.Sent = true
@@ -254,8 +270,8 @@ func (k *Ticket) Remaining(c *roster.Claim) int64 {
 	return k.Host.Line.Remaining(c.Budget)
 }
 
-// Responded says that the base transport has returned, and returns the instant from which on
-// strict units count. A store is waited for no longer than ctx.
+// Responded is called when the base transport has returned. It returns the instant from which on
+// strict units count, and waits for a store no longer than ctx.
 func (k *Ticket) Responded(ctx context.Context) time.Duration {
 	k.responded = true
 	switch {
@@ -267,7 +283,7 @@ func (k *Ticket) Responded(ctx context.Context) time.Duration {
 	return k.At
 }
 
-// Done says that what the response announces is in force, or that there is no response: the
+// Done is called when what the response announces is in force, or when there is no response: the
 // request is no longer in flight.
 func (k *Ticket) Done() {
 	if k.stored != nil {
@@ -304,8 +320,8 @@ func (d *Desk) Record(plan *roster.Plan, name string, h *roster.Host, g *roster.
 	return late
 }
 
-// recordLate reports a failure of a request whose host has been forgotten meanwhile: the
-// breaker that follows must know of it.
+// recordLate reports a failure of a request whose host has been forgotten meanwhile to the
+// breaker that the host has now, if any.
 func (d *Desk) recordLate(plan *roster.Plan, name string, result breaker.Result) *roster.Gate {
 	g := d.GateOf(plan, name)
 	if g == nil {
@@ -352,8 +368,9 @@ func (k *Ticket) Return(ctx context.Context) (late *roster.Gate) {
 		k.Responded(ctx)
 	}
 	k.Done()
+	late = k.Record(breaker.Result{})
 	if release := k.Release(); release != nil {
 		release()
 	}
-	return k.Record(breaker.Result{})
+	return late
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// What happens while the store does not decide: it cannot be asked, or a row that a request
-// needs cannot be read.
+// The store does not decide while it is down, nor for a request that needs a row which cannot be
+// read.
 
 // rowRetry is the time after which a request may try again that was refused because a
 // row cannot be read.
@@ -36,7 +36,7 @@ func (s *shared) why(err error) error {
 	return storeline.ErrDown // it is up again by now, but this request goes on as it began
 }
 
-// retryIn returns when it makes sense to ask the store again after that error.
+// retryIn returns the time until the store may decide again after that error.
 func (s *shared) retryIn(err error) time.Duration {
 	if _, row := err.(*store.RowError); row {
 		return rowRetry

@@ -12,9 +12,9 @@ import (
 // An identity is the keys of the rules that match a request, taken together.
 type identity struct {
 	of        uint64 // zero: no rule that matches has a key
-	newcomers uint64 // that of all whose keys, under these rules, there is no room for
+	newcomers uint64 // what all identities under these rules share that there is no room for
 	keys      int    // how many of the rules have keys
-	audience  uint64 // as whom the request is announced to: one of the two; zero: as all
+	audience  uint64 // as which of the two the request receives announcements; zero: as all
 }
 
 // Claim adds a claim to a Ticket, and its key to the request's identity.
@@ -51,8 +51,8 @@ func (k *Ticket) owner() *line.Budget {
 	return nil
 }
 
-// chooseAudience finds out as whom the request is announced to, once its budgets are open: an
-// identity that there is no room for counts as newcomers.
+// chooseAudience finds the audience of a request whose budgets are open. An identity that there
+// is no room for counts as newcomers.
 func (k *Ticket) chooseAudience() {
 	id := &k.identity
 	id.audience = 0
@@ -101,9 +101,9 @@ func (k *Ticket) label() string {
 	return digest.Join(digests)
 }
 
-// Owns reports whether a claim's budget is that of the request's identity alone, so that what
-// a server announces to the identity may be said of the budget: all keys that make up the
-// identity are the budget's.
+// Owns reports whether a claim's budget belongs to the request's identity alone: all keys that
+// make up the identity are the budget's. Then what a server announces to the identity holds for
+// the budget.
 func (k *Ticket) Owns(c *roster.Claim) bool {
 	return k.identity.of == 0 || !slices.ContainsFunc(k.Claims.All(), func(o roster.Claim) bool {
 		return o.Rule.Keyed && (!c.Rule.Keyed || o.Rule.SameKey != c.Rule.SameKey)

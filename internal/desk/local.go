@@ -117,7 +117,7 @@ func (d *Desk) Budgets(plan *roster.Plan, h *roster.Host, g *roster.Gate) []*lin
 }
 
 // Start is Enter for a request that takes one unit of each of budgets, if it can start at once
-// and its context does not end meanwhile. With listens, Arrived must follow.
+// and its context does not end meanwhile. With listens it is in flight until Line.DoneStart.
 func Start(ctx context.Context, h *roster.Host, g *roster.Gate, budgets []*line.Budget, listens bool) (at time.Duration, p line.Pass, ok bool) {
 	gate := g.Side()
 	if !gate.Free() {
@@ -136,7 +136,7 @@ func Start(ctx context.Context, h *roster.Host, g *roster.Gate, budgets []*line.
 }
 
 // Started makes k the Ticket of a request that Start has started with a unit of each of budgets.
-// counted says that it still counts as in flight.
+// With counted it still counts as in flight.
 func (k *Ticket) Started(h *roster.Host, g *roster.Gate, budgets []*line.Budget, at time.Duration, counted bool) {
 	k.Host, k.Gate, k.located, k.At = h, g, true, at
 	k.grant.At, k.grant.InFlight = at, counted

@@ -175,8 +175,8 @@ func (s *shared) delay(ctx context.Context, k *Ticket) (d time.Duration, err err
 	return d, nil
 }
 
-// recheck looks again at the requests before g in lines of the store, after its breaker has
-// changed, or one that has passed it is no longer in flight.
+// recheck looks again at the requests in front of g in lines of the store, after its breaker has
+// changed or a request that has passed it is no longer in flight.
 func (s *shared) recheck(g *roster.Gate) {
 	h, group := g.At(), "" // of a gate of many hosts
 	if g.Host != "" {
@@ -186,8 +186,8 @@ func (s *shared) recheck(g *roster.Gate) {
 }
 
 // do does an operation with n units of a claim, which were taken at an instant. A
-// rule that is no more has whatever is asked of it. When ctx ends, do returns its
-// error; the operation is done all the same.
+// rule that is no more has all units. When ctx ends, do returns its error, and the operation is
+// done all the same.
 func (s *shared) do(ctx context.Context, k *Ticket, kind store.OpKind, c *roster.Claim, n int64, taken time.Duration) (store.Result, error) {
 	r := k.Plan.Hosts.Current().Rule(c.Rule.ID)
 	if r == nil {

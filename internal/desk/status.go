@@ -14,7 +14,7 @@ import (
 type Status struct {
 	Plan              *roster.Plan
 	Host              string
-	Overflow          bool // it is what new hosts share
+	Overflow          bool // it is the entry that new hosts share
 	Waiting, InFlight int
 	Budgets           []Budget
 	Announced         []Announced
@@ -27,7 +27,7 @@ type Budget struct {
 	KeyDigest string
 	Limit     limiter.Limit
 	Left      int64
-	Age       time.Duration // since a store has said so; zero in memory
+	Age       time.Duration // since a store has reported it; zero in memory
 }
 
 // An Announced is a pause, or a limit that a server has announced.
@@ -37,7 +37,7 @@ type Announced struct {
 	KeyDigest string
 }
 
-// Status returns what is known of all hosts. It asks no store and waits for none.
+// Status returns what is known of all hosts. It makes no round trip and waits for none.
 func (d *Desk) Status() (list []Status) {
 	plans := map[*roster.Hosts]*roster.Plan{}
 	for _, p := range *d.plans.Load() {

@@ -28,7 +28,7 @@ func NewHostTable() *HostTable {
 }
 
 // Add puts the policy with an index under a pattern, and returns the one that has been
-// there; -1 for none. The error says what is wrong with the pattern.
+// there; -1 for none. The error names what is wrong with the pattern.
 func (t *HostTable) Add(pattern string, policy int) (before int, err error) {
 	k, wild, err := parseHostPattern(pattern)
 	if err != nil {

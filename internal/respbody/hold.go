@@ -1,5 +1,5 @@
-// Package respbody follows a response until its body ends: it holds what must be
-// given back then, and keeps what belongs to the response.
+// Package respbody follows a response until its body ends. It gives back then what the request
+// holds, and keeps what belongs to the response until the response is garbage.
 package respbody
 
 import (
@@ -71,7 +71,7 @@ func (b *heldBody) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close closes the inner body and gives the slot back, whatever that says.
+// Close closes the inner body and gives the slot back, whatever the error.
 func (b *heldBody) Close() error {
 	defer b.slot.free()
 	return b.inner.Close()

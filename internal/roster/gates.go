@@ -182,8 +182,8 @@ func (g *Gate) setLocked(c *breaker.Config) {
 		if g.breaker.Load() != b {
 			return
 		}
-		// The requests in line follow the change at once; the observer gets it from Changes, and
-		// may take its time.
+		// The requests in line follow the change at once. The observer receives it from Changes
+		// later.
 		g.Recheck()
 		if g.of.Watched {
 			g.Changes.Add(c)
@@ -195,7 +195,7 @@ func (g *Gate) setLocked(c *breaker.Config) {
 	g.breaker.Store(b)
 }
 
-// At returns the host whose line g is before.
+// At returns the host in front of whose line g stands.
 func (g *Gate) At() *Host { return g.host }
 
 // Breaker returns the breaker; nil where the policy has none any more.

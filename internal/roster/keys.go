@@ -112,8 +112,8 @@ func (t *Roster) keyBudget(h *Host, own *Gate, opened []Claim, r *Rule, of diges
 	return b, false
 }
 
-// addKeyLocked puts k into the ring, and among the keys of its host, whose lock is
-// held too.
+// addKeyLocked puts k into the ring, and among the keys of its host, whose lock must be held
+// too.
 func (t *Roster) addKeyLocked(k *key) {
 	k.host.addKeyLocked(k)
 	t.ring = append(t.ring, &k.entry)

@@ -9,7 +9,7 @@ import (
 	"github.com/headway-go/headway/internal/storeline"
 )
 
-// A Plan is what a policy says of the budgets at its hosts. It is read-only.
+// A Plan is what a policy determines about the budgets at its hosts. It is read-only.
 type Plan struct {
 	Name        string // the policy's
 	Shared      bool   // its hosts spend one budget and stand in one line; breakers stay per host
@@ -33,10 +33,10 @@ type Stored struct {
 	Group string // what the store calls the policy; a host follows
 	Down  Down
 	Share float64 // the part of each limit that a process may use while the store is down; zero: 0.25
-	Batch int     // starts that are reserved in one round trip; 0 and 1: none besides the one that asks
+	Batch int     // starts that are reserved in one round trip; 0 and 1: one
 }
 
-// Down is what holds while the store cannot be asked.
+// Down is what happens to requests while the store is down.
 type Down uint8
 
 // The values are those of headway.StoreDown.

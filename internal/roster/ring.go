@@ -1,5 +1,5 @@
-// Package roster remembers the hosts of policies, the keys and the breakers of these
-// hosts, and forgets those that can be forgotten unnoticed when there are too many.
+// Package roster remembers the hosts of policies, and their keys and breakers. When there are too
+// many, it forgets some for which that makes no difference.
 //
 // With room for 3 entries:
 //
@@ -15,14 +15,13 @@
 //
 // Invariants:
 //
-//   - Forgetting makes no difference: no request in line or in flight, no debt, no pause,
-//     every law recovered, the breaker closed and as good as new. What is forgotten is
-//     retired under the line's lock, so that whatever still holds it finds out and looks
-//     for its successor.
-//   - A host or key that has used an overflow entry once may have left something there. So
-//     while that entry cannot be forgotten, new ones go on sharing it even when there is room.
-//   - A search for room never forgets what its own request has opened: the request would
-//     look for that again and forget the next, for ever.
+//   - Forgetting makes no difference: there is no request in line or in flight, no debt and no
+//     pause, every law has recovered, and the breaker is as good as new. What is forgotten is
+//     retired under the line's lock; a request that still holds it looks for its successor.
+//   - A host or key that has used an overflow entry may have left something there. So while that
+//     entry cannot be forgotten, new ones go on sharing it even when there is room.
+//   - A search for room forgets nothing that its own request has opened: the request would look
+//     for that again and forget the next, for ever.
 //   - Locks are taken in this order: Roster, Hosts, Host, line, breaker.
 package roster
 
@@ -39,7 +38,7 @@ import (
 type Roster struct {
 	Max     int // how many entries are remembered
 	Digests *digest.Digester
-	// Watched says that changes of breakers are to be reported: see Gate.Changes.
+	// Watched is true where changes of breakers are to be reported: see Gate.Changes.
 	Watched bool
 	// Recheck is called after a gate's breaker has changed, besides rechecking its line;
 	// nil: nothing is.
