@@ -308,7 +308,7 @@ func TestWhatIsAnnouncedToOneIdentityBindsNoOther(t *testing.T) {
 // Without a limit a restart begins with what succeeded in the second before the
 // refused request, and grows from its tenth second on until it bounds nothing: no
 // herd, neither at the end of the pause nor later. hivecommons/hive 4640 was refused
-// anew three times, each time by all who had waited for the end; KarpelesLab/teamclaude
+// anew three times, each time by all requests that had waited for the end; KarpelesLab/teamclaude
 // 89 lets requests in one by one for 30 s.
 func TestRestartWithoutALimit(t *testing.T) {
 	at := func(first time.Duration, name string, n int, of func(i int) time.Duration) (want string) {

@@ -23,7 +23,7 @@ func leased(disk store.Store, n int, limits ...limiter.Limit) headway.Config {
 	return overStore(disk, nil, []headway.Policy{{Hosts: []string{"api.test"}, Limits: limits, Store: headway.StorePolicy{Batch: n}}})
 }
 
-// With a lease most starts cost no round trip, what is not used goes back, and the
+// With a batch most starts cost no round trip, what is not used goes back, and the
 // store knows when what was used began to count.
 func TestStoreBatch(t *testing.T) {
 	disk := &shaky{}
@@ -54,7 +54,7 @@ func TestStoreBatch(t *testing.T) {
 }
 
 // One more than a limit leaves waits until the first unit comes back, though units
-// were set aside; those are given to nobody else.
+// were reserved; those are given to no other request.
 func TestStoreBatchIsKeptForItsRequests(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, leased(disk, 4, limiter.Limit{N: 10, Per: 10 * time.Second}), func(s *scene) {
@@ -80,7 +80,7 @@ func TestStoreBatchIsKeptForItsRequests(t *testing.T) {
 	})
 }
 
-// A pause holds what is set aside, and gives it back.
+// A pause holds what is reserved, and gives it back.
 func TestStoreBatchObeysAPause(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, leased(disk, 10, limiter.PerSecond(100)), func(s *scene) {
@@ -100,7 +100,7 @@ func TestStoreBatchObeysAPause(t *testing.T) {
 	})
 }
 
-// S1 over several processes with leases, at random.
+// S1 over several processes with batches, at random.
 func TestS1_OverBatches(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -145,7 +145,7 @@ func TestS1_OverBatches(t *testing.T) {
 	}
 }
 
-// What was set aside for one unit each is no start of a request that costs more, and
+// What was reserved for one unit each is no start of a request that costs more, and
 // nothing that may be corrected.
 func TestStoreBatchIsForItsCost(t *testing.T) {
 	disk := &shaky{}

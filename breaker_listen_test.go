@@ -29,7 +29,7 @@ func (d dumb) Read(int, http.Header, time.Time) (retryafter.Signal, bool) {
 }
 
 // A throttled probe gives its place back, and the pause holds: the next probe
-// waits for it in line, the others are told when one is possible, and who does not
+// waits for it in line, the others are refused with the time until one is possible, and one that does not
 // wait is refused by the pause, not by the breaker.
 func TestS71_AThrottledProbeWaitsForThePause(t *testing.T) {
 	for _, status := range []int{429, 503} {
@@ -63,7 +63,7 @@ func TestS60_ThePauseComesBeforeTheRoom(t *testing.T) {
 	})
 }
 
-// Those whom a pause sets apart from the others still stand before their gate.
+// Requests that a pause sets apart from the others still wait in front of their gate.
 func TestSlowStartHoldsThePausedOnesToo(t *testing.T) {
 	policies := broken(breaker.Config{})
 	policies[0].Rules = tenants()[0].Rules
@@ -81,7 +81,7 @@ func TestSlowStartHoldsThePausedOnesToo(t *testing.T) {
 	})
 }
 
-// An open breaker comes before a pause: nobody waits for a service that is down,
+// An open breaker comes before a pause: no request waits for a service that is down,
 // and nothing is spent. The probe waits for the pause.
 func TestS70_OpenComesBeforeAPause(t *testing.T) {
 	play(t, broken(breaker.Config{}, limiter.PerMinute(9)), func(s *scene) {
@@ -215,7 +215,7 @@ func (u untilEnd) Read(p []byte) (int, error) {
 	return u.Reader.Read(p)
 }
 
-// An answer is read once, for all who want to know.
+// A response is read once, for everything that needs it.
 func TestAResponseIsReadOnce(t *testing.T) {
 	for _, observer := range []headway.Observer{nil, headway.ObserverFunc(func(context.Context, headway.Event) {})} {
 		var asked atomic.Int32
@@ -244,7 +244,7 @@ func TestMaxPauseOfABreaker(t *testing.T) {
 	})
 }
 
-// An Observer that panics when it hears of a pause harms its request alone: the
+// An Observer that panics when it receives a pause harms its request alone: the
 // body is closed, slot and probe's place come back, and the pause holds.
 func TestS77_APanicInListening(t *testing.T) {
 	policies := broken(breaker.Config{})

@@ -129,7 +129,7 @@ func TestS74_NoHistorySendsMoreThanProbes(t *testing.T) {
 
 // recovers checks that nothing is wedged and no place or slot is lost: after the
 // longest opening and a probe timeout, Probes successes close the breaker, and then
-// nobody waits.
+// no request waits.
 func recovers(t interface{ Errorf(string, ...any) }, tr *headway.Transport, c breaker.Config) {
 	time.Sleep(2 * time.Minute) // MaxOpenFor, ProbeTimeout and every limit
 	for _, h := range tr.Snapshot() {

@@ -381,7 +381,7 @@ func TestS76_FiveInARowHoweverSlow(t *testing.T) {
 	})
 }
 
-// S77: an Observer that asks for the state is told of every change in order, with
+// S77: an Observer that reads the state receives every change in order, with
 // the line empty already; one that panics wedges nothing.
 func TestS77_StatesAreReportedInOrder(t *testing.T) {
 	var tr *headway.Transport

@@ -152,7 +152,7 @@ func shared(p []headway.Policy) []headway.Policy {
 	return p
 }
 
-// A lowered limit refuses those in line whom it makes too late, at once.
+// A lowered limit refuses the requests in line that it makes too late, at once.
 func TestSetPoliciesRefusesRequestsThatAreTooLate(t *testing.T) {
 	p := limits(limiter.Every(time.Second))
 	p[0].MaxWait = 5 * time.Second
@@ -188,7 +188,7 @@ func TestVanishedRuleReleasesItsWaiters(t *testing.T) {
 	})
 }
 
-// A new rule applies to those who come later.
+// A new rule applies to requests that arrive later.
 func TestNewRuleAppliesToLaterRequests(t *testing.T) {
 	all := headway.Rule{Name: "all", Limit: limiter.Every(time.Minute)}
 	slow := headway.Rule{Name: "slow", Limit: limiter.Every(time.Hour)}

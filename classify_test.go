@@ -39,7 +39,7 @@ func (s *scene) outcome(resp *http.Response, err error) breaker.Outcome {
 	return breaker.Ignored
 }
 
-// The table in the documentation of Policy.Classify, which holds for who does not
+// The table in the documentation of Policy.Classify, which holds for a program that does not
 // listen too.
 func TestClassifyByDefault(t *testing.T) {
 	for _, dialects := range [][]retryafter.Dialect{nil, {retryafter.None}} {

@@ -132,7 +132,7 @@ func TestSleepAgesBudgets(t *testing.T) {
 	}
 }
 
-// The borders of a calendar are the wall clock's: who waits for one looks at it
+// The borders of a calendar are the wall clock's: a request that waits for one looks at it
 // again each minute, since it may have gone on while the machine slept, or been
 // set.
 func TestSleepAndCalendars(t *testing.T) {
@@ -191,7 +191,7 @@ func TestSleepCountsAsWaiting(t *testing.T) {
 	})
 }
 
-// Starts that were set aside before the machine slept are the store's again.
+// Starts that were reserved before the machine slept are the store's again.
 func TestSleepEndsReservations(t *testing.T) {
 	var slept atomic.Int64
 	disk := &store.Memory{Now: func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }}
@@ -220,7 +220,7 @@ func (s *setBack) Observe(_ context.Context, e headway.Event) {
 }
 
 // A store whose clock was ten years ahead for a while has room again one period after
-// it was set right, and the observer hears of it. These are sethvargo/go-limiter 41 (a
+// it was set right, and the observer receives it. These are sethvargo/go-limiter 41 (a
 // clock that is set back empties a bucket for good), JSONbored/loopover 5855 (half a
 // second back on a window of a minute is a wait of minutes) and
 // jhurliman/node-rate-limiter 48 (the interval never ends).

@@ -1,6 +1,7 @@
 package headway
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,7 +21,8 @@ type config struct {
 	number   uint64 // which set of policies it is
 	hosts    *match.HostTable
 	policies []*policy
-	lastRule int // the latest ID that a rule was given
+	plans    []*roster.Plan // theirs
+	lastRule int            // the latest ID that a rule was given
 }
 
 // policy is a compiled Policy. It is read-only.
@@ -61,7 +63,7 @@ func compile(policies []Policy, old *config, d *desk.Desk) *config {
 		for i := range p.rules {
 			p.rules[i].Rule = &p.plan.Rules[i]
 		}
-		c.policies = append(c.policies, p)
+		c.policies, c.plans = append(c.policies, p), append(c.plans, p.plan)
 	}
 	return c
 }
@@ -69,7 +71,6 @@ func compile(policies []Policy, old *config, d *desk.Desk) *config {
 // compilePolicy returns a policy whose plan is not complete yet.
 func compilePolicy(of *Policy) *policy {
 	p := &policy{Policy: *of, name: of.name(), reader: retryafter.NewReader(of.Server.Dialects, "")}
-	p.Rules = slices.Clone(p.Rules) // what the caller does with its own afterwards changes nothing
 	for i := range p.Rules {
 		p.add("rule "+p.Rules[i].Name, &p.Rules[i], false)
 	}
@@ -78,10 +79,10 @@ func compilePolicy(of *Policy) *policy {
 	}
 	slices.SortStableFunc(p.rules, func(a, b rule) int { return a.width() - b.width() })
 	p.plan = &roster.Plan{
-		Name: p.name, Shared: p.Shared, MaxWaiting: p.maxWaiting(), MaxInFlight: p.MaxInFlight, Breaker: p.Breaker,
+		Name: p.name, Shared: p.Shared, MaxWaiting: cmp.Or(p.MaxWaiting, 10_000), MaxInFlight: p.MaxInFlight, Breaker: p.Breaker,
 		Listens: !slices.Contains(p.Server.Dialects, retryafter.None),
 		Open:    !slices.ContainsFunc(p.rules, func(r rule) bool { return !r.Rule.Narrow && !r.of.FirstAttemptOnly }),
-		Stored:  roster.Stored{Group: url.PathEscape(p.name) + "/", Down: roster.Down(p.Store.Down), Batch: p.Store.Batch, Share: p.Store.Share},
+		Group:   url.PathEscape(p.name) + "/", Down: roster.Down(p.Store.Down), Batch: p.Store.Batch, Share: p.Store.Share,
 	}
 	for i := range p.rules {
 		r := &p.rules[i]
@@ -145,14 +146,6 @@ func (p *policy) rule(name string) *rule {
 	return nil
 }
 
-// maxWaiting returns the cap on the line.
-func (p *policy) maxWaiting() int {
-	if p.MaxWaiting == 0 {
-		return 10_000
-	}
-	return p.MaxWaiting
-}
-
 // SetPolicies replaces all policies at once, or none if it returns an error, which
 // names every mistake.
 //
@@ -174,17 +167,9 @@ func (t *Transport) SetPolicies(policies []Policy) error {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	next := compile(policies, t.config.Load(), t.desk)
-	t.desk.Configure(next.plans())
+	t.desk.Configure(next.plans)
 	t.config.Store(next)
 	return nil
-}
-
-// plans returns the plans of all policies.
-func (c *config) plans() (list []*roster.Plan) {
-	for _, p := range c.policies {
-		list = append(list, p.plan)
-	}
-	return list
 }
 
 // specOf returns a limit in the form that the laws take.

@@ -57,7 +57,7 @@ func after(f func()) (end any) {
 }
 
 // Every way in which a request is not sent: its body is closed, it is as it was,
-// there is an error or a response, nothing is taken, and nobody stays behind.
+// there is an error or a response, nothing is taken, and no request stays behind.
 func TestContractWhereNothingIsSent(t *testing.T) {
 	type world struct {
 		*scene
@@ -311,7 +311,7 @@ func TestContractOfTheBase(t *testing.T) {
 	}
 }
 
-// A panic in Rule.Settle harms its own request only, whose response nobody can
+// A panic in Rule.Settle harms its own request only, whose response no caller can
 // close any more.
 func TestSettlePanics(t *testing.T) {
 	p := rules(headway.Rule{Name: "r", Limit: limiter.PerMinute(5), Settle: func(*http.Response) (int64, bool) { panic("settle") }})
@@ -508,7 +508,7 @@ func TestSwitchingProtocolsWithSlots(t *testing.T) {
 	wantIdle(t, tr)
 }
 
-// A body that nobody reads or closes does not hold its slot for ever.
+// A body that is neither read nor closed does not hold its slot for ever.
 func TestLeakedBodyReturnsItsSlot(t *testing.T) {
 	p := limits()
 	p[0].MaxInFlight = 1

@@ -14,7 +14,7 @@ import (
 )
 
 // A breaker of failsafe-go's goes over the Transport: what it refuses has spent
-// nothing. It has to be told that a 429 and a refusal of the Transport's are no
+// nothing. It has to be configured so that a 429 and a refusal of the Transport's are no
 // failures; it then takes them for successes, for it knows no third.
 //
 // What Policy.Breaker promises beyond that it cannot keep: who stands in line when

@@ -121,8 +121,8 @@ func TestS10_Fleet(t *testing.T) {
 }
 
 // S4 over processes whose limits change at any time, each by itself: each start fits
-// under the limit of its own process, with all that others have started. With leases
-// it fits under the highest that any process has had since what it uses was set aside.
+// under the limit of its own process, with all that others have started. With batches
+// it fits under the highest that any process has had since what it uses was reserved.
 func TestS4_Fleet(t *testing.T) {
 	for seed := range uint64(20) {
 		mixed(t, seed, false)

@@ -75,7 +75,7 @@ func TestBreakerFollowsSetPolicies(t *testing.T) {
 	})
 }
 
-// When the policy has no breaker any more nobody is held up by one, and those who
+// When the policy has no breaker any more no request is held up by one, and those that
 // were in line start.
 func TestBreakerTakenAway(t *testing.T) {
 	play(t, broken(breaker.Config{}), func(s *scene) {
@@ -105,7 +105,7 @@ func TestBreakerTakenAway(t *testing.T) {
 	})
 }
 
-// Who stands in line to be a probe is told when a new Config opens anew.
+// A request in line to be a probe is refused when a new Config opens anew.
 func TestBreakerChangedUnderAProbeToBe(t *testing.T) {
 	limit := limiter.Limit{N: 1, Per: time.Minute}
 	play(t, broken(breaker.Config{}, limit), func(s *scene) {

@@ -1,6 +1,7 @@
 package headway
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -263,12 +264,9 @@ const (
 	mostPause  = 5 * time.Minute
 )
 
-// maxPause returns what the longest pause is that is believed.
+// maxPause returns the longest pause that is obeyed.
 func (p *policy) maxPause() time.Duration {
-	if p.Server.MaxPause == 0 {
-		return 24 * time.Hour
-	}
-	return p.Server.MaxPause
+	return cmp.Or(p.Server.MaxPause, 24*time.Hour)
 }
 
 // refusedByServer raises the pause that a refusal requests. Where the headers give no time but

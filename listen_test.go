@@ -76,7 +76,7 @@ func tenants(rules ...headway.Rule) []headway.Policy {
 	return []headway.Policy{{Hosts: []string{"*"}, Rules: all}}
 }
 
-// One 429 holds everybody at the host, and they start again one by one.
+// One 429 holds all requests to the host, and they start again one by one.
 func TestS60_C20_OnePauseForAll(t *testing.T) {
 	play(t, limits(limiter.PerSecond(5)), func(s *scene) {
 		s.base.latency = 10 * time.Millisecond
@@ -171,7 +171,7 @@ func TestS63_C3_C6_C24_RefusedWithTheTrueTime(t *testing.T) {
 		s.send("D", ask{call: headway.Call{MaxWait: 300 * time.Second}})
 		s.wantStarts("A@0s D@5m0s")
 	})
-	// Those in line who can no longer start in time are told at once.
+	// Requests in line that can no longer start in time are refused at once.
 	play(t, limits(limiter.PerSecond(1)), func(s *scene) {
 		s.base.answer = inTurn(says(200, ""), says(429, "", "Retry-After: 3600"))
 		s.sendAll(ask{}, "A", "B")
@@ -383,7 +383,7 @@ func TestS68_AudienceOfAPause(t *testing.T) {
 			s.Errorf("got %+v after its end", got)
 		}
 	})
-	// A request without a key is the host: it holds everybody.
+	// A request without a key is the host: it holds all requests.
 	some := []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{
 		{Name: "tenant", Limit: limiter.PerSecond(5), Key: headway.FromCallKey, Path: "/t/"},
 	}}}
@@ -755,7 +755,7 @@ func TestLearnedLimitsAreBounded(t *testing.T) {
 	})
 }
 
-// The other half of C85: each hop hears for its own host.
+// The other half of C85: each hop obeys its own host.
 func TestC85_EachHopObeysItsOwnHost(t *testing.T) {
 	play(t, limits(limiter.PerSecond(100)), func(s *scene) {
 		s.base.answer = func(req *http.Request) (*http.Response, error) {
@@ -920,8 +920,8 @@ func (slowReader) Read(_ int, h http.Header, _ time.Time) (retryafter.Signal, bo
 	return retryafter.Signal{}, false
 }
 
-// An answer that has come, but that nobody has heard yet, may say less than what
-// another is told meanwhile: its request counts as in flight. A dialect takes long
+// A response that has arrived, but has not been read, may announce less than what
+// another announces meanwhile: its request counts as in flight. A dialect takes long
 // to read it.
 func TestUnreadResponsesAreInFlight(t *testing.T) {
 	for _, slots := range []int{0, 9} { // the short way, and the long one

@@ -1,6 +1,7 @@
 package headway
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -36,10 +37,7 @@ const mergeFor = 10 * time.Second
 // ones are merged by policy, rule and reason only; and when there are more than 32 of
 // these, by reason only.
 func LogObserver(l *slog.Logger, slow time.Duration) Observer {
-	if slow == 0 {
-		slow = time.Second
-	}
-	return &logger{to: l, slow: slow}
+	return &logger{to: l, slow: cmp.Or(slow, time.Second)}
 }
 
 type logger struct {

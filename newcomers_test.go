@@ -14,7 +14,7 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// overflows counts the EventOverflow that an observer hears of.
+// overflows counts the EventOverflow that an observer receives.
 type overflows struct{ atomic.Int64 }
 
 func (o *overflows) Observe(_ context.Context, e headway.Event) {
@@ -85,7 +85,7 @@ func TestWhatOneTenantReceivesHoldsNoOther(t *testing.T) {
 // others of its account.)
 //
 // Invented tenants that are refused for a day, few enough to be remembered, hold up
-// nobody else; too many hold up those alone that there is no room for, and an event
+// no other; too many hold up those alone that there is no room for, and an event
 // says so. When the day is over and there is room, all are as before.
 func TestInventedTenantsHoldNoOther(t *testing.T) {
 	for _, invented := range []int{995, 1990, 2500} {
@@ -154,7 +154,7 @@ func TestInventedTenantsHoldNoOther(t *testing.T) {
 }
 
 // The same where a request has two keys: an identity that is remembered is not held
-// by what those without room are told.
+// by what is announced to those without room.
 func TestInventedPairsHoldNoOther(t *testing.T) {
 	perDay := limiter.PerDay(100)
 	p := rules(
@@ -225,7 +225,7 @@ func TestInventedHostsHoldNoOther(t *testing.T) {
 	}
 }
 
-// An identity without room that is told to wait does not get away from that by
+// An identity without room that has to wait does not get away from that by
 // being remembered later, when there is room again. (openclaw/openclaw 77986: a flood
 // of keys must not free one that is locked out.)
 func TestNewcomersStayNewcomers(t *testing.T) {

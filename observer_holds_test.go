@@ -189,7 +189,7 @@ func TestObserversDelayNoRequest(t *testing.T) {
 						if tc.undone != "" && (what == "panics" || what == "exits") {
 							want = tc.undone
 						}
-						// What the observer sends takes a unit of those who come later.
+						// What the observer sends takes a unit of requests that arrive later.
 						free := what == "sends" && (kind == headway.EventLearned || kind == headway.EventMalformed || kind == headway.EventSettle || kind == headway.EventPause)
 						if got := s.others(); got != want && !free || !m.done.Load() {
 							t.Errorf("the observer was called: %v; got\n%s\nwant\n%s", m.done.Load(), got, want)

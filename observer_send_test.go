@@ -12,8 +12,8 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// An observer may send a request to the very host whose start it is told of,
-// though others start at the same instant: who is told has handed over before.
+// An observer may send a request to the very host whose start it receives,
+// though others start at the same instant: the reported one has handed over before.
 func TestObserverMaySend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := headwaytest.NewRecorder(nil)

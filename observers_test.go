@@ -14,7 +14,7 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// A watcher writes down what it is told and shown.
+// A watcher writes down what it receives.
 type watcher struct {
 	name string
 	log  *[]string
@@ -83,7 +83,7 @@ func TestS80_EveryRuleIsReported(t *testing.T) {
 	}
 }
 
-// Waits are told however they end.
+// Waits are reported however they end.
 func TestS80_WaitsOfRequestsThatDoNotStart(t *testing.T) {
 	var log []string
 	policy := headway.Policy{Hosts: []string{"*"}, MaxInFlight: 1, MaxWait: 5 * time.Second}
@@ -114,7 +114,7 @@ func TestNoKeyIsReported(t *testing.T) {
 	}
 }
 
-// A correction is told with what it has changed, and no lock held: the observer
+// A correction is reported with what it has changed, and no lock held: the observer
 // may settle again.
 func TestSettleIsReported(t *testing.T) {
 	var log []string
@@ -151,7 +151,7 @@ func TestSettleIsReported(t *testing.T) {
 	}
 }
 
-// Whoever is told of a start that needed no look and panics has taken nothing,
+// A request whose start needed no look, and whose observer panics, has taken nothing,
 // and is not in flight.
 func TestPanicOfAnObserverTakesNothing(t *testing.T) {
 	panics := false

@@ -454,7 +454,7 @@ func TestS27_ThreeLimitsOnOneService(t *testing.T) {
 			}
 		}
 		s.wantStarts("0@0s 1@1s 2@2s 3@3s")
-		// At most 30 in any minute, for those who come one by one.
+		// At most 30 in any minute, for requests that come one by one.
 		for i := range 40 {
 			s.send(strconv.Itoa(40+i), ask{})
 			time.Sleep(time.Second)

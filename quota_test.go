@@ -381,7 +381,7 @@ func TestS52_SettleLate(t *testing.T) {
 	}
 }
 
-// What is given back goes to those in line, and not to who comes next.
+// What is given back goes to requests in line, and not to the next one that arrives.
 func TestS52_RefundGoesToTheLine(t *testing.T) {
 	play(t, tokens(limiter.PerMinute(100), headway.Rule{}), func(s *scene) {
 		a := s.send("A", cost(90))

@@ -408,7 +408,7 @@ func TestCompressedRefusals(t *testing.T) {
 	}
 }
 
-// A 429 about one object pauses nobody else, and the breaker ignores it.
+// A 429 about one object pauses no other request, and the breaker ignores it.
 // stripe/stripe-dotnet 1886, stripe/stripe-node 2056, nozzlegear/ShopifySharp 350.
 func TestOneObject(t *testing.T) {
 	const json = "Content-Type: application/json"

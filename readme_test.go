@@ -93,7 +93,7 @@ func TestReadmeStarts(t *testing.T) {
 }
 
 // TestReadmePolicy checks what README.md foretells of its policy: the tenth
-// search starts at 4.5 s, the eleventh at 5 s, the twelfth is told 5.5 s.
+// search starts at 4.5 s, the eleventh at 5 s, the twelfth is refused with 5.5 s.
 func TestReadmePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := headway.Policy{

@@ -64,7 +64,7 @@ func TestARedirectLosesTheKey(t *testing.T) {
 				s.Errorf("got  %s\nwant %s", got, want)
 			}
 			s.wantStarts("a@0s")
-			// What follows no redirect is not told of one.
+			// The error of a request that follows no redirect does not name one.
 			p := s.send("b", ask{})
 			if !errors.As(p.err, &missing) || strings.Contains(p.err.Error(), "redirect") || !strings.Contains(p.err.Error(), "OrHost") {
 				s.Errorf("got %v, want it to name the fallback alone", p.err)

@@ -190,7 +190,7 @@ func TestS13_KeysArePrivate(t *testing.T) {
 	})
 }
 
-// Blocked, a cost that never fits, and no limit are three answers.
+// Blocked, a cost that never fits, and no limit are three outcomes.
 func TestS28_ThreeOutcomes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limits []limiter.Limit
@@ -233,7 +233,7 @@ func TestS28_ThreeOutcomes(t *testing.T) {
 	}
 }
 
-// C60 in the line: while somebody waits the three answers are the same.
+// C60 in the line: while a request waits the three outcomes are the same.
 func TestC60_ThreeOutcomesInLine(t *testing.T) {
 	policies := []headway.Policy{{
 		Hosts: []string{"*"},

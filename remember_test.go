@@ -295,7 +295,7 @@ func bubble(t *testing.T, f func()) {
 }
 
 // Arrivals race with eviction, with changes of policies, and with settling, under
-// -race: each host and key has its limit all the time, and nobody is stuck.
+// -race: each host and key has its limit all the time, and no request is stuck.
 func TestEvictionRacesWithArrivals(t *testing.T) {
 	p := limits(limiter.Limit{N: 3, Per: 2 * time.Millisecond})
 	p[0].MaxInFlight = 2

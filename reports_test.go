@@ -97,7 +97,7 @@ func TestReportWorkersInTurn(t *testing.T) {
 }
 
 // mvanhorn/cli-printing-press 4441: waits that are cancelled in the order in which they
-// came leave a slot behind that nobody uses. thrasher-corp/gocryptotrader 2363: a
+// came leave a slot behind that no request uses. thrasher-corp/gocryptotrader 2363: a
 // nanosecond of rounding breaks what a cancel gives back, in x/time/rate. Here a wait
 // that is over has never been: the next comes when it would have come without.
 func TestReportCancelsLeaveNothing(t *testing.T) {

@@ -161,7 +161,7 @@ func TestNewerRowIsItsOwn(t *testing.T) {
 					}
 				}
 
-				// Once it can be read again, that is noticed; and told again if it cannot.
+				// Once it can be read again, that is noticed; and reported again if it cannot.
 				events = nil
 				disk.spoil(digest, nil)
 				if p := s.send("C", key("a")); p.err != nil || len(kindsOf(events, headway.EventStoreRow)) != 0 {
@@ -213,7 +213,7 @@ func TestNewerRowOnEveryWay(t *testing.T) {
 	})
 }
 
-// The row of what is held for everybody at a host is one host's.
+// The row of what is announced to all requests of a host is one host's.
 func TestRowOfPauses(t *testing.T) {
 	disk := new(rowStore)
 	var events []headway.Event

@@ -263,7 +263,7 @@ func (s *scene) set(policies []headway.Policy) {
 	synctest.Wait()
 }
 
-// wantStarts waits until nobody waits, and compares all starts, in order; they
+// wantStarts waits until no request waits, and compares all starts, in order; they
 // are parted by spaces.
 func (s *scene) wantStarts(want string) {
 	s.Helper()
@@ -328,7 +328,7 @@ func (s *scene) wantRefused(p *trip, reason limiter.Reason, after time.Duration)
 	return e
 }
 
-// wantIdle checks that nobody is in line or in flight.
+// wantIdle checks that no request is in line or in flight.
 func wantIdle(t testing.TB, tr *headway.Transport) {
 	t.Helper()
 	for _, h := range tr.Snapshot() {

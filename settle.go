@@ -54,9 +54,8 @@ type settlement struct {
 // A settleItem is what the request has taken under one rule so far.
 type settleItem struct {
 	rule  *rule
-	key   digest.Key // kept
-	cost  int64
-	units []desk.Units // that the cost is made of, the latest last
+	key   digest.Key   // kept
+	units []desk.Units // the latest last
 }
 
 // settles reports whether the cost of a claim may turn out to be another.
@@ -72,7 +71,7 @@ func newSettlement(v *request, call Call, responded time.Duration) *settlement {
 	for i := range claims {
 		c := &claims[i]
 		if r := &v.policy.rules[c.Rule.Place]; r.settles(call) {
-			s.items = append(s.items, settleItem{r, v.t.digests.Keep(c.Key), c.Cost, []desk.Units{v.Taken(c, responded)}})
+			s.items = append(s.items, settleItem{r, v.t.digests.Keep(c.Key), []desk.Units{v.Taken(c, responded)}})
 		}
 	}
 	return s
@@ -111,44 +110,22 @@ func (s *settlement) settle(rule string, cost int64) error {
 // and returns the events to report once s.mu is free. It holds s.mu even while a
 // store works: only other calls that settle the same response wait for that.
 func (s *settlement) correct(i *settleItem, cost int64) (*keptEvents, error) {
-	ctx, before := context.Background(), i.cost
+	ctx := context.Background()
 	v := request{t: s.t, route: route{policy: s.policy, name: s.host}}
 	v.Quota = true
 	v.Claim(roster.Claim{Rule: i.rule.Rule, Key: i.key})
 	v.open(limiter.Never)
 	v.keep()
-	err := v.correct(ctx, i, cost)
-	v.opened(ctx)
-	if err != nil {
+	units, changed, err := s.t.desk.Correct(ctx, &v.Ticket, i.units, cost)
+	i.units = units
+	if v.opened(ctx); err != nil {
 		err = fmt.Errorf("headway: settle rule %q: %w", i.rule.Name, err)
 	}
-	e := Event{Kind: EventSettle, Policy: s.policy.name, Host: s.host, Rule: i.rule.Name, Cost: i.cost - before}
-	if v.kept != nil && e.Cost != 0 {
+	e := Event{Kind: EventSettle, Policy: s.policy.name, Host: s.host, Rule: i.rule.Name, Cost: changed}
+	if v.kept != nil && changed != 0 {
 		e.KeyDigest = s.t.digests.Of(i.key)
-		e.Remaining = s.t.desk.Left(ctx, &v.Ticket, &i.units[len(i.units)-1])
+		e.Remaining = s.t.desk.Left(ctx, &v.Ticket, &units[len(units)-1])
 		v.kept.list = append(v.kept.list, e)
 	}
 	return v.takeKept(), err
-}
-
-func (v *request) correct(ctx context.Context, i *settleItem, cost int64) error {
-	for cost < i.cost {
-		last := len(i.units) - 1
-		n := min(i.cost-cost, i.units[last].N)
-		if err := v.t.desk.Refund(ctx, &v.Ticket, &i.units[last], n); err != nil {
-			return err
-		}
-		if i.cost -= n; i.units[last].N == 0 && last > 0 {
-			i.units = i.units[:last]
-		}
-	}
-	if cost == i.cost {
-		return nil
-	}
-	u, err := v.t.desk.Charge(ctx, &v.Ticket, cost-i.cost)
-	if err != nil {
-		return err
-	}
-	i.units, i.cost = append(i.units, u), cost
-	return nil
 }

@@ -69,7 +69,7 @@ func TestSlowStartIgnoredMakesRoomForOne(t *testing.T) {
 	})
 }
 
-// A failure in a slow start counts as any other: those in line are told.
+// A failure in a slow start counts as any other: those in line are refused.
 func TestSlowStartOpensAgain(t *testing.T) {
 	play(t, broken(breaker.Config{Failures: 1}), func(s *scene) {
 		s.base.answer = script
@@ -82,7 +82,7 @@ func TestSlowStartOpensAgain(t *testing.T) {
 	})
 }
 
-// One that is never heard of holds nobody up for longer than ProbeTimeout.
+// One that is never reported holds no request up for longer than ProbeTimeout.
 func TestSlowStartDoesNotWedge(t *testing.T) {
 	play(t, broken(breaker.Config{ProbeTimeout: 10 * time.Second}), func(s *scene) {
 		s.base.answer = script
@@ -134,7 +134,7 @@ func TestSlowStartWithLimitAndSlots(t *testing.T) {
 	})
 }
 
-// In a Shared policy one host's slow start holds nobody up who goes to another.
+// In a Shared policy one host's slow start holds no request up that goes to another.
 func TestSlowStartOfOneHostAlone(t *testing.T) {
 	policies := broken(breaker.Config{}, limiter.Limit{N: 10, Per: time.Second})
 	policies[0].Shared = true

@@ -105,7 +105,7 @@ func TestSnapshotMakesNoRoundTrip(t *testing.T) {
 	})
 }
 
-// What a process knows of a store is what it was told last: of refusals, of batches, of
+// What a process knows of a store is what it received last: of refusals, of batches, of
 // spends, of what is given back, and of what other processes' servers have said.
 func TestSnapshotOverAStoreReturnsWhatIsKnown(t *testing.T) {
 	play(t, nil, func(s *scene) {
@@ -155,7 +155,7 @@ func TestSnapshotOverAStoreOfABatch(t *testing.T) {
 	})
 }
 
-// A pause that another process has heard of is known here once it has held somebody up.
+// A pause that another process has received is known here once it has held a request up.
 func TestSnapshotOverAStoreOfAnothersPause(t *testing.T) {
 	play(t, nil, func(s *scene) {
 		budgets := new(store.Memory)

@@ -213,7 +213,7 @@ func TestC87_NoRequestIsStuckInLine(t *testing.T) {
 }
 
 // Who stands in line while the store is away stays there, at this process's share,
-// when it is back; those who come then ask it.
+// when it is back; later requests ask it.
 func TestC87_TheLineOfTheShareGoesOn(t *testing.T) {
 	disk := &shaky{}
 	p := limits(limiter.Limit{N: 4, Per: 10 * time.Second})
@@ -354,7 +354,7 @@ func TestC22_OverRestarts(t *testing.T) {
 	})
 }
 
-// What one process hears, all obey.
+// What one process receives, all obey.
 func TestPausesAreShared(t *testing.T) {
 	var budgets store.Memory
 	p := limits(limiter.PerSecond(5))
@@ -407,7 +407,7 @@ func TestS17_StrictOverTwoProcesses(t *testing.T) {
 	})
 }
 
-// A listening store writes down all that it is told, and all that it keeps.
+// A listening store writes down all that it receives, and all that it keeps.
 type listening struct {
 	store.Memory
 	mu   sync.Mutex // guards text
@@ -469,7 +469,7 @@ func TestC87_StorePanics(t *testing.T) {
 	})
 }
 
-// Who gives up while the store is asked does not hold up those who come later.
+// A request that is canceled during a round trip does not hold up those that arrive later.
 func TestC87_GivesUpWhileItHangs(t *testing.T) {
 	disk := &shaky{}
 	playConfig(t, overStore(disk, nil, limits(limiter.PerMinute(8))), func(s *scene) {
@@ -490,7 +490,7 @@ func TestC87_GivesUpWhileItHangs(t *testing.T) {
 	})
 }
 
-// What the store could not be told it hears when it is back: of answers, so that
+// What the store could not receive it receives when it is back: responses, so that
 // strict units come back one period later, and of starts that it may have granted
 // without anybody hearing of it.
 func TestC87_WhatTheStoreHasMissed(t *testing.T) {

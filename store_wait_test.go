@@ -48,7 +48,7 @@ func TestMaxWaitDuringARoundTrip(t *testing.T) {
 }
 
 // A response is back by its request's deadline, however slow the store is that has to
-// know what it says.
+// know what it announces.
 func TestDeadlineWhileTheStoreIsUpdated(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -85,7 +85,7 @@ func stormLength(t *testing.T) (n int, length time.Duration) {
 }
 
 // Whatever comes together (a store that flakes, traces, breakers, changes of policies,
-// panics, goroutines that end, cancels, Quotas, Snapshots), nobody is left in line or
+// panics, goroutines that end, cancels, Quotas, Snapshots), no request is left in line or
 // in flight, no goroutine and no open body. Under the race detector it looks for races:
 // a Trace was written to after its request had ended, as in
 // cardano-community/koios-go-client 15, and what idle lines share was written to.

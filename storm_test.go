@@ -74,7 +74,7 @@ func TestS17_StrictNeverSeesA429(t *testing.T) {
 	})
 }
 
-// S42 and S4: in a line of mixed needs nobody starts later than Delay told on
+// S42 and S4: in a line of mixed needs no request starts later than Delay returned on
 // arrival, and no period of any key holds more than its limit. Those without a
 // cost to them are there too.
 func TestS42_NoRequestStartsLaterThanReported(t *testing.T) {
@@ -196,7 +196,7 @@ func TestS42_NoRequestStartsLaterThanReported(t *testing.T) {
 }
 
 // C54: after a million random operations with cancels, panics and goroutines
-// that end, nobody is in line or in flight, and the limits are whole again.
+// that end, no request is in line or in flight, and the limits are whole again.
 func TestC54_Storm(t *testing.T) {
 	workers, rounds := 100, fewer(2500) // of four operations and more
 	per := func(n int64, d time.Duration) limiter.Limit { return limiter.Limit{N: n, Per: d} }
@@ -452,7 +452,7 @@ func TestObserverMayCall(t *testing.T) {
 	})
 }
 
-// What the observer is told of.
+// What the observer receives.
 func TestEvents(t *testing.T) {
 	var events []headway.Event
 	p := limits(limiter.Limit{N: 2, Per: time.Minute})

@@ -133,7 +133,7 @@ func TestTraceKinds(t *testing.T) {
 	}
 }
 
-// An open breaker, an ended context and a retry are told.
+// An open breaker, an ended context and a retry are recorded.
 func TestTraceEnds(t *testing.T) {
 	play(t, []headway.Policy{{Hosts: []string{"*"}, Breaker: &breaker.Config{Failures: 1}, Limits: []limiter.Limit{limiter.Every(time.Second)}}}, func(s *scene) {
 		a, tr := traced(attempt(1))

@@ -1,6 +1,7 @@
 package headway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -64,10 +65,8 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 		base = http.DefaultTransport
 	}
 	var bad error
-	most := cfg.MaxHosts
-	if most == 0 {
-		most = 100_000
-	} else if most < 0 {
+	most := cmp.Or(cfg.MaxHosts, 100_000)
+	if most < 0 {
 		bad = fmt.Errorf("headway: MaxHosts = %d: want a positive number, or zero for 100,000", most)
 	}
 	if cfg.Store != nil && len(cfg.Secret) == 0 {
@@ -83,7 +82,7 @@ func NewTransport(base http.RoundTripper, cfg Config) (*Transport, error) {
 		desk: desk.New(&roster.Roster{Max: most, Digests: digests, Watched: watched}, cfg.Store),
 	}
 	c := compile(cfg.Policies, nil, t.desk)
-	t.desk.Configure(c.plans())
+	t.desk.Configure(c.plans)
 	t.config.Store(c)
 	if w, ok := t.observer.(TransportObserver); ok {
 		w.Watch(t)

@@ -120,7 +120,7 @@ func TestVanishedRulesLeaveNothing(t *testing.T) {
 }
 
 // A request that is in flight while its rules, or its policy, go and others take their
-// indices gives back to none of them, and what it is told holds none of them up.
+// indices gives back to none of them, and what is announced to it holds none of them up.
 func TestVanishedWhileInFlight(t *testing.T) {
 	for name, next := range map[string]string{"rules": "p", "policy": "q"} {
 		t.Run(name, func(t *testing.T) {

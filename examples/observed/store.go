@@ -8,13 +8,13 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// A shaky is a store that can be down.
+// A shaky is a store that can be away.
 type shaky struct {
 	store.Memory
 	away atomic.Bool
 }
 
-// Do implements store.Store.
+// Do is store.Store's.
 func (s *shaky) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	if s.away.Load() {
 		return nil, errors.New("no route to the store")

@@ -17,12 +17,12 @@ func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// TestStory runs the story without a network: the last request starts exactly when the
-// debt has aged out.
+// TestStory tells it without a network between, where the last request starts
+// when the debt has aged out: to the nanosecond.
 func TestStory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		if err := runStory(direct{new(server)}, "http://api.example.com"); err != nil {
+		if err := tell(direct{new(server)}, "http://api.example.com"); err != nil {
 			t.Error(err)
 		}
 		if got := time.Since(begin); got != 3*time.Second {
@@ -31,7 +31,7 @@ func TestStory(t *testing.T) {
 	})
 }
 
-// TestServer checks that the server refuses requests that come too early.
+// TestServer proves that the server refuses whoever comes too early.
 func TestServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begin := new(server), time.Now()

@@ -36,15 +36,15 @@ func (k *Ticket) Taken(c *roster.Claim, responded time.Duration) Units {
 // process keeps to its share then. It returns what is left. The error is the context's, or why
 // the store does not decide.
 func (d *Desk) Spend(ctx context.Context, k *Ticket, n int64) (left int64, err error) {
-	if d.shared != nil {
-		res, err := d.shared.do(ctx, k, store.OpSpend, &k.Claims.All()[0], n, 0)
+	if d.store != nil {
+		res, err := d.do(ctx, k, store.OpSpend, &k.Claims.All()[0], n, 0)
 		switch {
 		case err == nil:
 			return res.Remaining[0], nil
 		case err == ctx.Err():
 			return 0, err
-		case k.Plan.Stored.Down != roster.Local:
-			return 0, d.shared.why(err)
+		case k.Plan.Down != roster.Local:
+			return 0, d.why(err)
 		}
 	}
 	u := k.spendLocal(n)
@@ -64,26 +64,41 @@ func (k *Ticket) spendLocal(n int64) Units {
 	}
 }
 
-// Charge is Spend for the correction of a cost: where the store does not decide it is an error,
-// and can be done again. It returns the units, for Refund.
-func (d *Desk) Charge(ctx context.Context, k *Ticket, n int64) (Units, error) {
-	if d.shared == nil {
-		return k.spendLocal(n), nil
+// Correct makes n units of those that were taken under k's only claim, as far as it can, and
+// returns them and by how many it has changed their number. The latest are given back first, unless
+// they no longer count; missing ones become a debt. Where the store does not decide it stops with
+// an error, and can be called again.
+func (d *Desk) Correct(ctx context.Context, k *Ticket, units []Units, n int64) (all []Units, changed int64, err error) {
+	missing := n
+	for _, u := range units {
+		missing -= u.N
 	}
-	res, err := d.shared.do(ctx, k, store.OpSpend, &k.Claims.All()[0], n, 0)
-	return Units{N: n, at: time.Duration(res.At)}, err
-}
-
-// Refund gives n of some units back, under k's only claim. Those that no longer count are not
-// given back.
-func (d *Desk) Refund(ctx context.Context, k *Ticket, u *Units, n int64) error {
-	if u.line != nil {
-		u.line.Give(u.budget, u.at, n) // a budget that is forgotten no longer counted them
-	} else if _, err := d.shared.do(ctx, k, store.OpGive, &k.Claims.All()[0], n, u.at); err != nil {
-		return err
+	for missing < 0 {
+		last := len(units) - 1
+		u := &units[last]
+		n := min(-missing, u.N)
+		if u.line != nil {
+			u.line.Give(u.budget, u.at, n) // a budget that is forgotten no longer counted them
+		} else if _, err := d.do(ctx, k, store.OpGive, &k.Claims.All()[0], n, u.at); err != nil {
+			return units, changed, err
+		}
+		u.N -= n
+		missing, changed = missing+n, changed-n
+		if u.N == 0 && last > 0 {
+			units = units[:last]
+		}
 	}
-	u.N -= n
-	return nil
+	switch {
+	case missing == 0:
+		return units, changed, nil
+	case d.store == nil:
+		return append(units, k.spendLocal(missing)), missing, nil
+	}
+	res, err := d.do(ctx, k, store.OpSpend, &k.Claims.All()[0], missing, 0)
+	if err != nil {
+		return units, 0, err
+	}
+	return append(units, Units{N: missing, at: time.Duration(res.At)}), missing, nil
 }
 
 // Left returns what is left of the budget that some units are of, under k's only claim.
@@ -98,15 +113,15 @@ func (d *Desk) Left(ctx context.Context, k *Ticket, u *Units) int64 {
 // Remaining returns what is left of k's only claim. While the store is down it is what this
 // process may use, or an error where requests are refused. See Spend for errors.
 func (d *Desk) Remaining(ctx context.Context, k *Ticket) (int64, error) {
-	if d.shared != nil {
-		res, err := d.shared.do(ctx, k, store.OpRead, &k.Claims.All()[0], 0, 0)
+	if d.store != nil {
+		res, err := d.do(ctx, k, store.OpRead, &k.Claims.All()[0], 0, 0)
 		switch {
 		case err == nil:
 			return res.Remaining[0], nil
 		case err == ctx.Err():
 			return 0, err
-		case k.Plan.Stored.Down == roster.Refuse:
-			return 0, d.shared.why(err)
+		case k.Plan.Down == roster.Refuse:
+			return 0, d.why(err)
 		}
 	}
 	k.locate()

@@ -26,7 +26,7 @@
 //
 // If the result had opened the breaker, B and C would have been refused at 0.3 s. Over a store the
 // units and the pause are the store's; the slot and the breaker are this process's. If the store
-// goes down, B and C leave its line: by Plan.Stored.Down they enter again in memory, with a share
+// goes down, B and C leave its line: by Plan.Down they enter again in memory, with a share
 // of the limit or none, or are refused.
 //
 // Invariants:
@@ -51,13 +51,14 @@ import (
 	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/roster"
+	"github.com/headway-go/headway/internal/storeline"
 	"github.com/headway-go/headway/store"
 )
 
 // A Desk has the budgets of all requests of a Transport. Any number of goroutines may use it.
 type Desk struct {
-	Roster *roster.Roster // assigned once
-	shared *shared        // nil: there is no store; assigned once
+	Roster *roster.Roster    // assigned once
+	store  *storeline.Client // nil: there is no store; its owners are *roster.Hosts; assigned once
 	plans  atomic.Pointer[[]*roster.Plan]
 }
 
@@ -65,8 +66,8 @@ type Desk struct {
 func New(r *roster.Roster, s store.Store) *Desk {
 	d := &Desk{Roster: r}
 	if s != nil {
-		d.shared = newShared(s, r.Max)
-		r.Recheck = d.shared.recheck
+		d.store = &storeline.Client{Store: s, Max: r.Max}
+		r.Recheck = d.recheck
 	}
 	return d
 }
@@ -92,8 +93,8 @@ func (d *Desk) Configure(plans []*roster.Plan) {
 	if gone {
 		d.Roster.Sweep()
 	}
-	if d.shared != nil {
-		d.shared.client.Reconfigure()
+	if d.store != nil {
+		d.store.Reconfigure()
 	}
 }
 
@@ -188,10 +189,10 @@ func (d *Desk) Open(k *Ticket, p *roster.Plan, name string) { k.desk, k.Plan, k.
 // the plain error of a context that is over. Those due at one instant return one after another,
 // each when the one before it hands over. Return must follow in any case.
 func (d *Desk) Enter(ctx context.Context, k *Ticket) (*line.Refusal, error) {
-	if d.shared == nil || k.Down != nil {
+	if d.store == nil || k.Down != nil {
 		return d.enterLocal(ctx, k)
 	}
-	refusal, err := d.shared.enter(ctx, k)
+	refusal, err := d.enterStore(ctx, k)
 	if isDown(err) {
 		return d.fallBack(k, err)
 	}
@@ -202,13 +203,13 @@ func (d *Desk) Enter(ctx context.Context, k *Ticket) (*line.Refusal, error) {
 // error is the context's, or that of a store whose place nothing takes: then the time is until
 // it makes sense to ask again.
 func (d *Desk) Delay(ctx context.Context, k *Ticket) (time.Duration, error) {
-	if d.shared != nil {
-		wait, err := d.shared.delay(ctx, k)
+	if d.store != nil {
+		wait, err := d.delayStore(ctx, k)
 		switch {
 		case err == nil || err == ctx.Err():
 			return wait, err
-		case k.Plan.Stored.Down == roster.Refuse:
-			return d.shared.retryIn(err), d.shared.why(err)
+		case k.Plan.Down == roster.Refuse:
+			return d.retryIn(err), d.why(err)
 		}
 		d.leaveStore(k, err)
 	}
@@ -309,8 +310,8 @@ func (d *Desk) Record(plan *roster.Plan, name string, h *roster.Host, g *roster.
 	failed := result.Outcome == breaker.Failure
 	if p.HoldsPlace() || failed {
 		used := h.Line.EndPass(p)
-		if d.shared != nil {
-			d.shared.recheck(g)
+		if d.store != nil {
+			d.recheck(g)
 		}
 		if !used && failed {
 			late = d.recordLate(plan, name, result)
@@ -355,9 +356,8 @@ func (k *Ticket) Release() func() {
 }
 
 // Return gives back whatever the request still holds, whatever way it has gone, a panic and
-// runtime.Goexit among them. A store is waited for no longer than ctx. It returns the gate
-// whose changes are to be reported, or nil: none when Record has been called before.
-func (k *Ticket) Return(ctx context.Context) (changed *roster.Gate) {
+// runtime.Goexit among them. A store is waited for no longer than ctx. See Record for late.
+func (k *Ticket) Return(ctx context.Context) (late *roster.Gate) {
 	if k.stored != nil {
 		defer k.stored.line.Unuse()
 	}
@@ -369,12 +369,9 @@ func (k *Ticket) Return(ctx context.Context) (changed *roster.Gate) {
 		k.Responded(ctx)
 	}
 	k.Done()
-	if k.grant.Pass.Ticket != nil {
-		k.Record(breaker.Result{})
-		changed = k.Gate
-	}
+	late = k.Record(breaker.Result{})
 	if release := k.Release(); release != nil {
 		release()
 	}
-	return changed
+	return late
 }

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -26,30 +27,30 @@ func isDown(err error) bool {
 }
 
 // why returns why the store does not decide, from the error of the request that found out.
-func (s *shared) why(err error) error {
+func (d *Desk) why(err error) error {
 	if row, ok := err.(*store.RowError); ok {
 		return row
 	}
-	if err := s.client.Down(); err != nil {
+	if err := d.store.Down(); err != nil {
 		return err
 	}
 	return storeline.ErrDown // it is up again by now, but this request goes on as it began
 }
 
 // retryIn returns the time until the store may decide again after that error.
-func (s *shared) retryIn(err error) time.Duration {
+func (d *Desk) retryIn(err error) time.Duration {
 	if _, row := err.(*store.RowError); row {
 		return rowRetry
 	}
-	return s.client.ProbeIn()
+	return d.store.ProbeIn()
 }
 
 // fallBack refuses a request for which the store does not decide, or has it enter again, in
 // memory, with what is left of its wait budget.
 func (d *Desk) fallBack(k *Ticket, err error) (*line.Refusal, error) {
 	d.leaveStore(k, err)
-	if k.Plan.Stored.Down == roster.Refuse {
-		return &line.Refusal{Reason: line.ByStore, RetryAfter: d.shared.retryIn(err), AtLeast: true, Need: -1, Cause: k.Down}, nil
+	if k.Plan.Down == roster.Refuse {
+		return &line.Refusal{Reason: line.ByStore, RetryAfter: d.retryIn(err), AtLeast: true, Need: -1, Cause: k.Down}, nil
 	}
 	if k.before = k.Waited; k.MaxWait >= 0 {
 		k.MaxWait = max(0, k.MaxWait-k.before)
@@ -59,9 +60,9 @@ func (d *Desk) fallBack(k *Ticket, err error) (*line.Refusal, error) {
 
 // leaveStore has k go on in this process's memory.
 func (d *Desk) leaveStore(k *Ticket, err error) {
-	k.Down = d.shared.why(err)
+	k.Down = d.why(err)
 	k.close()
-	if k.Plan.Stored.Down == roster.Admit {
+	if k.Plan.Down == roster.Admit {
 		k.Claims.clear()
 		k.Exact = false
 	}
@@ -70,13 +71,13 @@ func (d *Desk) leaveStore(k *Ticket, err error) {
 // Prepare completes a plan that is not in force yet: what this process's memory holds each rule
 // to, and what lines of a store need to know.
 func (d *Desk) Prepare(p *roster.Plan) {
-	if d.shared != nil {
-		p.InStore = &storeline.Plan{Limits: map[string]limiter.Limit{}, Waiting: p.MaxWaiting, InFlight: p.MaxInFlight, Batch: p.Stored.Batch}
+	if d.store != nil {
+		p.InStore = &storeline.Plan{Limits: map[string]limiter.Limit{}, Waiting: p.MaxWaiting, InFlight: p.MaxInFlight, Batch: p.Batch}
 	}
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if r.Local = r.Limit; p.InStore != nil {
-			r.Local = share(r.Limit, p.Stored.Share)
+			r.Local = share(r.Limit, cmp.Or(p.Share, 0.25))
 			p.InStore.Limits[r.Stored] = limitOf(&r.Limit)
 		}
 	}
@@ -84,9 +85,6 @@ func (d *Desk) Prepare(p *roster.Plan) {
 
 // share returns the part of a limit that a process may use while the store is down.
 func share(l law.Spec, of float64) law.Spec {
-	if of == 0 {
-		of = 0.25
-	}
 	part := func(n int64) int64 {
 		if n <= 0 {
 			return n
@@ -106,10 +104,10 @@ type Notice struct {
 
 // Notices returns, once and to one caller, what has happened to the store.
 func (d *Desk) Notices() (list []Notice) {
-	if d.shared == nil {
+	if d.store == nil {
 		return nil
 	}
-	for _, n := range d.shared.client.Notices() {
+	for _, n := range d.store.Notices() {
 		own := Notice{Notice: n}
 		if n.Row != nil {
 			d.nameRow(&own)
@@ -123,7 +121,7 @@ func (d *Desk) Notices() (list []Notice) {
 func (d *Desk) nameRow(n *Notice) {
 	group, name := n.Row.Group, n.Row.Name
 	for _, p := range *d.plans.Load() {
-		if strings.HasPrefix(group, p.Stored.Group) {
+		if strings.HasPrefix(group, p.Group) {
 			n.Policy, n.Host = p.Name, hostOf(group)
 			if r, digest := p.RuleOf(name); r != nil {
 				n.Rule, n.KeyDigest = r.Name, digest

@@ -106,7 +106,7 @@ func (k *Ticket) retry(do func() error) error {
 // Budgets returns the budgets of which every request to a host takes one unit, for Start; nil
 // where they are in a store.
 func (d *Desk) Budgets(plan *roster.Plan, h *roster.Host, g *roster.Gate) []*line.Budget {
-	if d.shared != nil {
+	if d.store != nil {
 		return nil
 	}
 	budgets := make([]*line.Budget, len(plan.Rules))

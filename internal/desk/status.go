@@ -44,8 +44,8 @@ func (d *Desk) Status() (list []Status) {
 		plans[p.Hosts] = p
 	}
 	sights := d.Roster.Look(plans)
-	if d.shared != nil && d.shared.client.Down() == nil {
-		return d.shared.status(plans, sights)
+	if d.store != nil && d.store.Down() == nil {
+		return d.statusStore(plans, sights)
 	}
 	for _, s := range sights {
 		list = append(list, statusLocal(s))
@@ -86,7 +86,7 @@ func statusLocal(s *roster.Sight) Status {
 	return st
 }
 
-func (s *shared) status(plans map[*roster.Hosts]*roster.Plan, sights map[*roster.Host]*roster.Sight) (list []Status) {
+func (d *Desk) statusStore(plans map[*roster.Hosts]*roster.Plan, sights map[*roster.Host]*roster.Sight) (list []Status) {
 	type host struct {
 		of   *roster.Hosts
 		name string
@@ -98,7 +98,7 @@ func (s *shared) status(plans map[*roster.Hosts]*roster.Plan, sights map[*roster
 		}
 	}
 	seen := map[*storeline.Line]bool{}
-	s.client.Each(func(l *storeline.Line) {
+	d.store.Each(func(l *storeline.Line) {
 		of := l.Owner().(*roster.Hosts)
 		p := plans[of]
 		if p == nil || seen[l] {

@@ -120,7 +120,7 @@ func TestHoldUntilTheContextEnds(t *testing.T) {
 	})
 }
 
-// leak holds a slot by a body that nobody keeps.
+// leak holds a slot by a body that is not kept.
 //
 //go:noinline
 func leak(ctx context.Context, body io.ReadCloser) *atomic.Int32 {

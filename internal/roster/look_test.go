@@ -4,16 +4,16 @@ import (
 	"testing"
 )
 
-// fill returns a table whose ring has n keys of one site.
+// fill returns a roster whose ring has n keys of one host.
 func fill(n int) (*Roster, *Host) {
-	ss := &Hosts{hosts: map[string]*Host{}}
-	s := ss.newHostLocked("h")
-	ss.hosts["h"] = s
+	hs := &Hosts{hosts: map[string]*Host{}}
+	h := hs.newHostLocked("h")
+	hs.hosts["h"] = h
 	t := &Roster{Max: n}
 	for i := range n {
-		t.addKeyLocked(&key{entry: entry{host: s}, id: keyID{identity: uint64(i) + 1}})
+		t.addKeyLocked(&key{entry: entry{host: h}, id: keyID{identity: uint64(i) + 1}})
 	}
-	return t, s
+	return t, h
 }
 
 // drop takes an entry out of the ring as makeRoom does.
@@ -25,9 +25,9 @@ func (t *Roster) drop(i int) {
 	t.ring = t.ring[:last]
 }
 
-// A look at the table holds its lock for one piece at a time, and never while what was
+// A look at the roster holds its lock for one piece at a time, and never while what was
 // found is looked at: what is forgotten after the first piece is not found any more.
-func TestLookTakesTheTableInPieces(t *testing.T) {
+func TestLookTakesTheRosterInPieces(t *testing.T) {
 	tab, _ := fill(4 * Piece)
 	first := tab.ring[0]
 	calls := 0

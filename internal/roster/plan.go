@@ -19,21 +19,16 @@ type Plan struct {
 	Breaker     *breaker.Config
 	Listens     bool // what responses announce is used
 	Open        bool // no rule matches every request
-	Stored      Stored
-	InStore     *storeline.Plan // nil: budgets are in memory
-	Hosts       *Hosts          // the same for all Plans that follow one another by name
+	// How the store that keeps its budgets is used, if there is one.
+	Group   string          // what the store calls the policy; a host follows
+	Down    Down            // what happens to requests while the store is down
+	Share   float64         // the part of each limit that a process may use then; zero: 0.25
+	Batch   int             // starts that are reserved in one round trip; 0 and 1: one
+	InStore *storeline.Plan // nil: budgets are in memory
+	Hosts   *Hosts          // the same for all Plans that follow one another by name
 
-	ids    map[string]*Rule // by their texts
-	owners []int            // the rule at each index; zero: none
-	rules  map[int]*Rule    // by ID
-}
-
-// Stored is how a Plan uses the store that keeps its budgets, if there is one.
-type Stored struct {
-	Group string // what the store calls the policy; a host follows
-	Down  Down
-	Share float64 // the part of each limit that a process may use while the store is down; zero: 0.25
-	Batch int     // starts that are reserved in one round trip; 0 and 1: one
+	owners []int         // the rule at each index; zero: none
+	rules  map[int]*Rule // by ID
 }
 
 // Down is what happens to requests while the store is down.
@@ -65,12 +60,13 @@ type Rule struct {
 // hosts and, by the texts of the rules, the IDs of old, which may be nil. last is the
 // latest ID given.
 func NewPlan(p Plan, old *Plan, last *int) *Plan {
-	p.ids, p.rules = map[string]*Rule{}, map[int]*Rule{}
+	p.rules = map[int]*Rule{}
 	if old != nil && old.Shared == p.Shared {
 		p.Hosts = old.Hosts
 		for i := range p.Rules {
-			if before := old.ids[p.Rules[i].Text]; before != nil {
-				p.give(&p.Rules[i], before.ID, before.Index)
+			r := &p.Rules[i]
+			if j := slices.IndexFunc(old.Rules, func(o Rule) bool { return o.Text == r.Text }); j >= 0 {
+				p.give(r, old.Rules[j].ID, old.Rules[j].Index)
 			}
 		}
 	}
@@ -98,7 +94,7 @@ func (p *Plan) give(r *Rule, id, index int) {
 		p.owners = append(p.owners, 0)
 	}
 	r.ID, r.Index = id, index
-	p.owners[index], p.ids[r.Text], p.rules[id] = id, r, r
+	p.owners[index], p.rules[id] = id, r
 }
 
 // Rule returns the rule of an ID; nil where p, which may be nil, has none.

@@ -16,15 +16,6 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// A shared is the budgets in a store.
-type shared struct {
-	client storeline.Client // its owners are *roster.Hosts
-}
-
-func newShared(s store.Store, most int) *shared {
-	return &shared{client: storeline.Client{Store: s, Max: most}}
-}
-
 // A stored is a request's way through the store.
 type stored struct {
 	line  *storeline.Line
@@ -41,7 +32,7 @@ func group(p *roster.Plan, name string) string {
 	if p.Shared {
 		name = ""
 	}
-	return p.Stored.Group + url.PathEscape(name)
+	return p.Group + url.PathEscape(name)
 }
 
 // hostOf returns the host of a group.
@@ -88,9 +79,9 @@ func digestsOf(audience string) string {
 }
 
 // line returns the line of a plan at a host. Unuse must follow.
-func (s *shared) line(p *roster.Plan, name string) *storeline.Line {
+func (d *Desk) storeLine(p *roster.Plan, name string) *storeline.Line {
 	hosts := p.Hosts
-	return s.client.Line(hosts, group(p, name), func() *storeline.Plan {
+	return d.store.Line(hosts, group(p, name), func() *storeline.Plan {
 		if now := hosts.Current(); now != nil {
 			return now.InStore
 		}
@@ -104,8 +95,8 @@ func limitOf(s *law.Spec) limiter.Limit {
 }
 
 // open finds the line and the needs, and the gate if there is one.
-func (s *shared) open(k *Ticket) {
-	at := &stored{line: s.line(k.Plan, k.Name)}
+func (d *Desk) openStore(k *Ticket) {
+	at := &stored{line: d.storeLine(k.Plan, k.Name)}
 	k.stored = at
 	if k.Plan.Breaker != nil {
 		k.locate()
@@ -137,9 +128,9 @@ func (k *Ticket) close() {
 }
 
 // enter is Enter by way of the store.
-func (s *shared) enter(ctx context.Context, k *Ticket) (*line.Refusal, error) {
+func (d *Desk) enterStore(ctx context.Context, k *Ticket) (*line.Refusal, error) {
 	for began := time.Now(); ; {
-		s.open(k)
+		d.openStore(k)
 		if k.Overflows {
 			k.close()
 			return nil, ErrAgain
@@ -159,41 +150,41 @@ func (s *shared) enter(ctx context.Context, k *Ticket) (*line.Refusal, error) {
 	}
 }
 
-func (s *shared) delay(ctx context.Context, k *Ticket) (d time.Duration, err error) {
-	s.open(k)
+func (d *Desk) delayStore(ctx context.Context, k *Ticket) (wait time.Duration, err error) {
+	d.openStore(k)
 	defer k.close()
 	r, err := k.stored.line.Delay(ctx, &k.stored.ask)
 	if err != nil {
 		return 0, err
 	}
 	if r != nil {
-		d = r.RetryAfter
+		wait = r.RetryAfter
 	}
 	if k.Gate != nil && !k.Gate.Closed() {
-		d = max(d, k.Gate.Delay(awake.Now()))
+		wait = max(wait, k.Gate.Delay(awake.Now()))
 	}
-	return d, nil
+	return wait, nil
 }
 
 // recheck looks again at the requests in front of g in lines of the store, after its breaker has
 // changed or a request that has passed it is no longer in flight.
-func (s *shared) recheck(g *roster.Gate) {
+func (d *Desk) recheck(g *roster.Gate) {
 	h, group := g.At(), "" // of a gate of many hosts
 	if g.Host != "" {
 		group = url.PathEscape(h.Of().Name) + "/" + url.PathEscape(h.Name)
 	}
-	s.client.Recheck(h.Of(), group, &h.Line, g.Side())
+	d.store.Recheck(h.Of(), group, &h.Line, g.Side())
 }
 
 // do does an operation with n units of a claim, which were taken at an instant. A
 // rule that is no more has all units. When ctx ends, do returns its error, and the operation is
 // done all the same.
-func (s *shared) do(ctx context.Context, k *Ticket, kind store.OpKind, c *roster.Claim, n int64, taken time.Duration) (store.Result, error) {
+func (d *Desk) do(ctx context.Context, k *Ticket, kind store.OpKind, c *roster.Claim, n int64, taken time.Duration) (store.Result, error) {
 	r := k.Plan.Hosts.Current().Rule(c.Rule.ID)
 	if r == nil {
 		return store.Result{Remaining: []int64{law.Unlimited}}, nil
 	}
-	l := s.line(k.Plan, k.Name)
+	l := d.storeLine(k.Plan, k.Name)
 	defer l.Unuse()
 	need := store.Need{Budget: k.budget(c), Limit: limitOf(&r.Limit), Cost: n, Taken: int64(taken)}
 	return l.Do(ctx, store.Op{Kind: kind, Needs: []store.Need{need}})
