@@ -71,6 +71,7 @@ func compile(policies []Policy, old *config, d *desk.Desk) *config {
 // compilePolicy returns a policy whose plan is not complete yet.
 func compilePolicy(of *Policy) *policy {
 	p := &policy{Policy: *of, name: of.name(), reader: retryafter.NewReader(of.Server.Dialects, "")}
+	p.Rules = slices.Clone(p.Rules) // what the caller does with its own afterwards changes nothing
 	for i := range p.Rules {
 		p.add("rule "+p.Rules[i].Name, &p.Rules[i], false)
 	}

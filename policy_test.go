@@ -4,8 +4,10 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/headway-go/headway"
+	"github.com/headway-go/headway/limiter"
 )
 
 func newRequest(t *testing.T, method, url string) *http.Request {
@@ -63,4 +65,17 @@ func TestFromCall(t *testing.T) {
 var _ = []headway.Rule{
 	{Key: headway.ByHeader("X"), Cost: headway.FromCallCost},
 	{Key: headway.FromCallKey, Cost: func(*http.Request) (int64, error) { return 0, errors.New("none") }},
+}
+
+// Rules that the caller changes afterwards are its own: nothing changes until SetPolicies.
+func TestPoliciesAreCopied(t *testing.T) {
+	rule := headway.Rule{Name: "r", Limit: limiter.PerMinute(1), Key: headway.FromCallKey, Methods: []string{"GET"}}
+	p := []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{rule}, MaxWait: headway.NoWait}}
+	play(t, p, func(s *scene) {
+		p[0].Rules[0] = headway.Rule{Name: "x", FirstAttemptOnly: true, Cost: func(*http.Request) (int64, error) { return 0, nil }}
+		rule.Methods[0] = "PUT"
+		s.wantOK(s.send("A", key("a")))
+		s.wantRefused(s.send("B", key("a")), limiter.ReasonLimit, time.Minute)
+		s.wantOK(s.send("C", key("b")))
+	})
 }

@@ -245,13 +245,13 @@ func (v *request) finish(ctx context.Context) {
 	if v.cancel != nil {
 		v.cancel()
 	}
-	late := v.Return(ctx)
-	if v.Sent {
-		v.t.reportChanges(v.Gate)
-		v.t.reportChanges(late)
-	} else if v.req.Body != nil {
+	changed := v.Return(ctx)
+	if !v.Sent && v.req.Body != nil {
 		v.req.Body.Close()
 	}
+	// Once respond has reported, nothing is left: the response is its caller's by then, and
+	// an observer that panicked here would leave its body open.
+	v.t.reportChanges(changed)
 }
 
 // closeUnless closes the body of a response that the caller does not get, since

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// measureAlone measures a subject in a process of its own, where no memory and
-// no goroutine is left from others.
+// measureAlone measures a subject in a new process, which has no memory or goroutines of
+// earlier subjects.
 func measureAlone(o *options, r *row, s subject) []float64 {
 	self := must(os.Executable())
 	cmd := exec.Command(self, "-alone", r.name+" | "+s.name, "-each", o.each.String(), fmt.Sprint("-quick=", o.quick))
@@ -32,8 +32,7 @@ func measureAlone(o *options, r *row, s subject) []float64 {
 	return values
 }
 
-// alone measures one subject once: what the process does that measureAlone
-// starts.
+// alone measures one subject once, in a process that measureAlone has started.
 func alone(o *options, rows []row, which, profile string) {
 	for _, r := range rows {
 		for _, s := range r.subjects {
@@ -59,5 +58,5 @@ func alone(o *options, rows []row, which, profile string) {
 			return
 		}
 	}
-	log.Fatalf("nobody measures %q alone", which)
+	log.Fatalf("no subject is %q", which)
 }

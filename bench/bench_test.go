@@ -64,8 +64,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// A machine that gets slower and slower does not change the ratio of two that
-// were measured in turn.
+// A machine that becomes slower and slower does not change the ratio of two subjects that
+// are measured in turn.
 func TestRatiosCancelDrift(t *testing.T) {
 	var floor, us []float64
 	for drift := 1.0; drift < 3; drift += 0.25 {
@@ -76,7 +76,7 @@ func TestRatiosCancelDrift(t *testing.T) {
 	}
 }
 
-// fake is a subject that gives these numbers, one after another.
+// fake is a subject that returns the given numbers, one after another.
 func fake(name string, kind kind, values ...[]float64) subject {
 	return subject{name, kind, func(*options) func() []float64 {
 		return func() []float64 {
@@ -116,7 +116,7 @@ func TestReport(t *testing.T) {
 			fake("base", floor, []float64{10, 5000}, []float64{20, 5000}),
 			fake("Headway", ours, []float64{11, 4000}, []float64{22, 4000}),
 			fake("theirs", peer, []float64{12, 4500}, []float64{24, 4500}),
-			fake("less", aside, []float64{1, nan}, []float64{1, nan}),
+			fake("less", extra, []float64{1, nan}, []float64{1, nan}),
 		},
 		goals: []goal{
 			{"Headway", "ns", "base", 1.1},
@@ -178,8 +178,8 @@ func TestCalibrate(t *testing.T) {
 	}
 }
 
-// A row whose service is missing is left out before anything is measured, and one
-// that fails, in this goroutine or in another, takes no other with it.
+// A row whose service is missing is left out before anything is measured. A row that
+// fails, in this goroutine or in another, does not affect other rows.
 func TestRowsThatGiveNothing(t *testing.T) {
 	n := []metric{{name: "n"}}
 	good := func(name string) row {
@@ -267,8 +267,8 @@ func TestWithoutRedis(t *testing.T) {
 	}
 }
 
-// Every goal and every ratio names somebody who is measured, and no two rows
-// or subjects have one name.
+// Every goal and every ratio names a subject that is measured, and no two rows or
+// subjects have the same name.
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	once := func(name string) {
@@ -288,7 +288,7 @@ func TestRows(t *testing.T) {
 			res.values[s.name] = make([][]float64, len(r.metrics))
 		}
 		for _, g := range r.goals {
-			res.value(g.who, g.metric)
+			res.value(g.subject, g.metric)
 			if g.of != "" {
 				res.value(g.of, g.metric)
 			}
@@ -296,8 +296,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// The bare FIFO that others are compared with does what it should: one every
-// interval, in order, also when the line was empty in between.
+// The bare FIFO that others are compared with is correct: one start per interval, in
+// order, also if the line was empty in between.
 func TestFIFO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// A row is one thing that is done by ours and by theirs, side by side.
+// A row is one task that Headway and its peers do side by side.
 type row struct {
 	name     string
-	about    string // what is done and how, for the reader of the report
+	about    string // what is done and how, for readers of the report
 	procs    int    // GOMAXPROCS
-	rounds   int    // how often each comes in a pass, whose value is the median; zero: once
-	most     int    // the most passes that make sense; zero: any number
-	alone    bool   // each measurement in a process of its own
+	rounds   int    // measurements of each subject in a pass, whose value is their median; zero: one
+	most     int    // the most passes that are useful; zero: any number
+	alone    bool   // each measurement is in a new process
 	metrics  []metric
 	subjects []subject
-	// together measures all subjects at once, in their order, where they have to
-	// be closer to each other than by turns. They have no setup then.
+	// together measures all subjects at once, in their order, if taking turns is too
+	// coarse. They have no setup then.
 	together func(o *options) (measure func() [][]float64)
 	goals    []goal
-	// ready says what the row needs and is missing here; nil: nothing is needed. It is
-	// asked before anything is measured, and may start a service.
+	// ready returns an error if something that the row needs is missing; nil: nothing
+	// is needed. It is called before anything is measured, and may start a service.
 	ready func() error
 }
 
-// A metric is one of the numbers that every measurement of a row gives.
+// A metric is one of the numbers that each measurement of a row returns.
 type metric struct {
-	name   string
-	digits int  // after the point
-	ratio  bool // show its ratio to the floor
-	more   bool // more is better
-	aside  bool // says nothing about who is better
+	name    string
+	digits  int  // after the point
+	ratio   bool // show its ratio to the floor
+	more    bool // more is better
+	neutral bool // does not say which subject is better
 }
 
-// A subject is who does it. Ratios are to the first floor of a row.
+// A subject is an implementation that is measured. Ratios are to the first floor of a row.
 type subject struct {
 	name string
 	kind kind
-	// setup prepares, and returns what measures once: a number for each of the
-	// row's metrics, NaN for one that does not apply.
+	// setup prepares, and returns a function that measures once: a number for each of
+	// the row's metrics, NaN for one that does not apply.
 	setup func(o *options) (measure func() []float64)
 }
 
@@ -53,25 +53,24 @@ const (
 	floor kind = iota
 	ours
 	peer
-	aside // ours in another shape, or a peer that does less: shown, not compared
+	extra // Headway in another form, or a peer that does less: reported, not compared
 )
 
-// A goal is what a subject is to reach in one metric: at most (at least, where
-// more is better) factor times what another does; or factor itself, where of is
-// empty.
+// A goal is the target of a subject in one metric: at most (at least, if more is better)
+// factor times the value of another subject, of; or factor itself, if of is empty.
 type goal struct {
-	who, metric, of string
-	factor          float64
+	subject, metric, of string
+	factor              float64
 }
 
-// A result holds what the passes of a row have given.
+// A result holds the values of a row's passes.
 type result struct {
 	row    *row
 	passes int
 	values map[string][][]float64 // of a subject: by metric, then by pass
 }
 
-// tryRun is run, and returns as an error what makes it panic.
+// tryRun is like run, and returns a panic as an error.
 func (r *row) tryRun(o *options) (res *result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -81,9 +80,8 @@ func (r *row) tryRun(o *options) (res *result, err error) {
 	return r.run(o), nil
 }
 
-// run measures a row pass by pass. In each pass every subject comes in turn,
-// and each pass begins with another, so that no drift of the machine favours
-// one.
+// run measures a row pass by pass. In each pass every subject has its turn, and each pass
+// begins with another subject, so that no drift of the machine favours one.
 func (r *row) run(o *options) *result {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(r.procs))
 	res := &result{row: r, passes: o.passes, values: map[string][][]float64{}}
@@ -138,7 +136,7 @@ func (r *row) inTurn(o *options) func() [][]float64 {
 	}
 }
 
-// appendEach appends to each list the value at its place.
+// appendEach appends to each list the value with the same index.
 func appendEach(lists [][]float64, values []float64) [][]float64 {
 	if lists == nil {
 		lists = make([][]float64, len(values))
@@ -149,16 +147,16 @@ func appendEach(lists [][]float64, values []float64) [][]float64 {
 	return lists
 }
 
-// value returns what the passes have given for a subject in a metric.
-func (r *result) value(who, what string) []float64 {
+// value returns a subject's values in a metric, pass by pass.
+func (r *result) value(name, what string) []float64 {
 	i := slices.IndexFunc(r.row.metrics, func(m metric) bool { return m.name == what })
-	if i < 0 || r.values[who] == nil {
-		panic("row " + r.row.name + " has no " + what + " of " + who)
+	if i < 0 || r.values[name] == nil {
+		panic("row " + r.row.name + " has no " + what + " of " + name)
 	}
-	return r.values[who][i]
+	return r.values[name][i]
 }
 
-// perOp are the metrics of ops and parallelOps, a floor's ratio included.
+// perOp are the metrics of ops and parallelOps.
 var perOp = []metric{{name: "ns", digits: 1, ratio: true}, {name: "allocs", digits: 1}}
 
 // rounds is how often a row of ops measures each subject within a pass.
@@ -167,9 +165,8 @@ const rounds = 5
 // An operation does something short n times.
 type operation func(n int)
 
-// ops measures an operation in processor time, garbage collection included, so
-// that other processes do not count. With GOMAXPROCS 1 it is what a clock would
-// show on a quiet machine.
+// ops measures an operation in processor time, including garbage collection, so that
+// other processes do not count. With GOMAXPROCS 1, that is the time on a quiet machine.
 func ops(prepare func() operation) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		op := prepare()
@@ -183,9 +180,9 @@ func ops(prepare func() operation) func(*options) func() []float64 {
 	}
 }
 
-// parallelOps measures an operation of two goroutines at once by the clock: the
-// time of all divided by the number of all, which is half of that of one when
-// nothing is in the way.
+// parallelOps measures an operation of two goroutines at once by the clock: the total
+// time divided by the number of operations. Without contention, that is half of the
+// time of one operation.
 func parallelOps(prepare func() operation) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		one := prepare()
@@ -203,7 +200,7 @@ func parallelOps(prepare func() operation) func(*options) func() []float64 {
 	}
 }
 
-// workers are goroutines of a measurement, whose panics are those of Wait.
+// workers are goroutines of a measurement. Wait panics if one of them has.
 type workers struct {
 	all    sync.WaitGroup
 	once   sync.Once
@@ -228,8 +225,8 @@ func (w *workers) Wait() {
 	}
 }
 
-// perOperation does op n times and returns time and allocations of one, and the
-// time of all.
+// perOperation does op n times, and returns the time and allocations of one, and the
+// total time.
 func perOperation(op operation, n int, clock func() time.Duration) (ns, allocs float64, took time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -240,7 +237,7 @@ func perOperation(op operation, n int, clock func() time.Duration) (ns, allocs f
 	return float64(took) / float64(n), float64(after.Mallocs-before.Mallocs) / float64(n), took
 }
 
-// calibrate returns an n with which op takes about as long as it should.
+// calibrate returns an n for which op takes about the given time.
 func calibrate(op operation, long time.Duration, clock func() time.Duration) int {
 	for n := 100; ; n *= 3 {
 		start := clock()
@@ -264,12 +261,12 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A machineShare is how much of a processor the measurements got.
+// A machineShare is the part of a processor that the measurements received.
 type machineShare struct{ cpu, wall time.Duration }
 
 func (s *machineShare) add(cpu, wall time.Duration) { s.cpu += cpu; s.wall += wall }
 
-// percent returns NaN before anything was added.
+// percent returns the share in percent, or NaN if nothing was added.
 func (s *machineShare) percent() float64 {
 	if s.wall == 0 {
 		return math.NaN()

@@ -1,7 +1,7 @@
-// Bench measures Headway and its peers side by side: ours and theirs in turn,
-// pass by pass, so that the drift of the machine is the same for all, beside a
-// floor that nobody can be faster than. What counts is the ratios. Rows whose service,
-// such as redis-server, is missing are left out, which the report says.
+// Bench measures Headway and its peers side by side: in turn, pass by pass, so that the
+// drift of the machine is the same for all, and beside a floor, the least work that any
+// implementation has to do. The ratios count. Rows whose service, such as redis-server,
+// is missing are left out, and the report lists them.
 //
 //	go -C bench run .                         # everything; takes a quarter of an hour
 //	go -C bench run . -rows 'allow|wait'      # some rows
@@ -77,7 +77,7 @@ func main() {
 		log.Fatalf("none of these rows matches %q", *pattern)
 	}
 
-	if *out != "" { // can it be written? Better now than in a quarter of an hour
+	if *out != "" { // fail now if the file cannot be written, not in a quarter of an hour
 		file, err := os.OpenFile(*out, os.O_WRONLY|os.O_CREATE, 0o644)
 		if err != nil {
 			log.Fatal(err)
@@ -99,16 +99,16 @@ func main() {
 	}
 }
 
-// A report is what a run has given so far.
+// A report holds the results of a run so far.
 type report struct {
 	results []*result
 	details bytes.Buffer
-	without []string // a line for each row that gave nothing, and why
-	failed  bool     // one of these was measured in vain
+	without []string // for each row without a result, a line with the reason
+	failed  bool     // the measurement of one of these failed
 }
 
-// measureAll measures rows and prints each. One whose service is missing is left out,
-// and one that fails takes no other with it. After each that was measured it calls save.
+// measureAll measures rows, prints each, and calls save after each. A row whose service is
+// missing is left out, and a row that fails does not affect the others.
 func measureAll(w io.Writer, o *options, rows []row, save func(*report)) *report {
 	rep := new(report)
 	leave := func(r *row, what string, err error) {
@@ -140,7 +140,7 @@ func measureAll(w io.Writer, o *options, rows []row, save func(*report)) *report
 	return rep
 }
 
-// writeSummary writes a line for each goal, and for each row that gave nothing.
+// writeSummary writes a line for each goal, and for each row without a result.
 func (rep *report) writeSummary(w io.Writer) {
 	writeSummary(w, rep.results)
 	for _, line := range rep.without {
@@ -160,7 +160,7 @@ func save(name string, o *options, rep *report) error {
 	return os.WriteFile(name, append(bytes.TrimRight(b.Bytes(), "\n"), '\n'), 0o644)
 }
 
-// got says how quiet the machine was.
+// got describes how quiet the machine was.
 func (o *options) got() string {
 	return fmt.Sprintf("The measurements of single goroutines got %s %% of a processor.", number(o.machine.percent(), 0))
 }
@@ -183,7 +183,7 @@ func writeHeader(w io.Writer, o *options) {
 		"Allocations are those of the whole process. Ours is in bold.\n\n")
 }
 
-// flagsSet returns the flags that decide what is measured, as they were given.
+// flagsSet returns the flags of the command line that decide what is measured.
 func flagsSet() string {
 	var b strings.Builder
 	flag.Visit(func(f *flag.Flag) {
@@ -194,7 +194,7 @@ func flagsSet() string {
 	return b.String()
 }
 
-// processor returns the model that Linux names.
+// processor returns the processor's model, as Linux names it.
 func processor() string {
 	data, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(data)) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// report writes what a row has given, as Markdown.
+// report writes the result of a row as Markdown.
 func (r *result) report(w io.Writer) {
 	fmt.Fprintf(w, "### %s\n\n%s (GOMAXPROCS %d, passes %d)\n\n", r.row.name, r.row.about, r.row.procs, r.passes)
 	base := r.floor()
@@ -38,7 +38,7 @@ func (r *result) report(w io.Writer) {
 	fmt.Fprintln(w)
 	for _, g := range r.row.goals {
 		v := r.judge(g)
-		fmt.Fprintf(w, "- %s: %s %s; wanted %s: %s.\n", g.who, spread(v.got, v.digits), v.unit, v.wanted, v.word)
+		fmt.Fprintf(w, "- %s: %s %s; wanted %s: %s.\n", g.subject, spread(v.got, v.digits), v.unit, v.wanted, v.word)
 	}
 	for _, line := range r.winners() {
 		fmt.Fprintf(w, "- %s.\n", line)
@@ -52,7 +52,7 @@ func writeSummary(w io.Writer, results []*result) {
 	for _, r := range results {
 		for _, g := range r.row.goals {
 			v := r.judge(g)
-			fmt.Fprintf(w, "| %s | %s | %s %s | %s | %s | %s |\n", r.row.name, g.who,
+			fmt.Fprintf(w, "| %s | %s | %s %s | %s | %s | %s |\n", r.row.name, g.subject,
 				number(v.got.median, v.digits), v.unit, v.wanted, v.word, r.best(g))
 		}
 	}
@@ -77,7 +77,7 @@ func (r *result) metric(name string) metric {
 	panic("row " + r.row.name + " has no metric " + name)
 }
 
-// A verdict says whether a goal is reached, by the digits that are shown.
+// A verdict says whether a goal is reached, after rounding to the digits that are shown.
 type verdict struct {
 	got          summary
 	digits       int
@@ -87,7 +87,7 @@ type verdict struct {
 
 func (r *result) judge(g goal) verdict {
 	m := r.metric(g.metric)
-	v := verdict{got: summarize(r.got(g.who, g)), digits: m.digits, unit: m.name, word: "**missed**"}
+	v := verdict{got: summarize(r.got(g.subject, g)), digits: m.digits, unit: m.name, word: "**missed**"}
 	if g.of != "" {
 		v.digits, v.unit = 2, m.name+" x "+g.of
 	}
@@ -101,16 +101,16 @@ func (r *result) judge(g goal) verdict {
 	return v
 }
 
-// got returns what a goal speaks of, pass by pass.
-func (r *result) got(who string, g goal) []float64 {
-	v := r.value(who, g.metric)
+// got returns the values that a goal is about, pass by pass.
+func (r *result) got(name string, g goal) []float64 {
+	v := r.value(name, g.metric)
 	if g.of == "" {
 		return v
 	}
 	return ratios(v, r.value(g.of, g.metric))
 }
 
-// best names the peer that is the best in what a goal speaks of.
+// best returns the name of the peer that is best in a goal's metric.
 func (r *result) best(g goal) string {
 	m := r.metric(g.metric)
 	name, best := "", math.NaN()
@@ -129,13 +129,13 @@ func (r *result) best(g goal) string {
 	return name + ": " + number(best, r.judge(g).digits)
 }
 
-// winners names the peers that do better than ours, by more than a hundredth.
+// winners returns the names of the peers that are better than Headway by more than 1 %.
 func (r *result) winners() []string {
 	var lines []string
 	for _, us := range r.row.subjects {
 		for _, m := range r.row.metrics {
 			for _, them := range r.row.subjects {
-				if us.kind != ours || them.kind != peer || m.aside {
+				if us.kind != ours || them.kind != peer || m.neutral {
 					continue
 				}
 				a, b := r.value(them.name, m.name), r.value(us.name, m.name)
@@ -165,7 +165,7 @@ func round(x float64, digits int) float64 {
 	return math.Round(x*scale) / scale
 }
 
-// number returns x with so many digits after the point, and thousands apart.
+// number formats x with the given digits after the point, and separated thousands.
 func number(x float64, digits int) string {
 	if math.IsNaN(x) {
 		return "–"

@@ -9,7 +9,7 @@ import (
 	"github.com/headway-go/headway/breaker"
 )
 
-// oursClosed looks, takes a ticket and records, as the Transport does.
+// oursClosed checks the breaker, takes a ticket and records a result, like the Transport.
 func oursClosed(c breaker.Config) func() operation {
 	return func() operation {
 		b, now := must(breaker.New(c, nil)), time.Now()
@@ -66,11 +66,11 @@ func breakerRows() []row {
 	const five, execute = "Headway, 5 in a row", "gobreaker Execute"
 	return []row{{
 		name: "breaker/closed", procs: 1, rounds: rounds, metrics: perOp,
-		about: "A breaker that is closed, and calls that succeed: the first look, the call, and the record.",
+		about: "A closed breaker and calls that succeed: the check, the call, and the record.",
 		subjects: []subject{
 			{"floor: the call alone", floor, ops(unguarded)},
 			{five, ours, ops(oursClosed(breaker.Config{}))},
-			{"Headway, a rate within 10 s", aside, ops(oursClosed(breaker.Config{Rate: 0.5, Within: 10 * time.Second}))},
+			{"Headway, a rate within 10 s", extra, ops(oursClosed(breaker.Config{Rate: 0.5, Within: 10 * time.Second}))},
 			{execute, peer, ops(gobreakerClosed)},
 			{"failsafe-go, 5 in a row", peer, ops(failsafeClosed)},
 		},

@@ -13,20 +13,20 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// A patient waits until it has its turn or is cancelled.
-type patient struct {
+// A waiter waits until it starts or is cancelled.
+type waiter struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	start  time.Time // zero if it was cancelled
 }
 
-// enqueue lets n patients stand in line one after another, in this order when
-// GOMAXPROCS is 1.
-func enqueue(n int, wait func(ctx context.Context, i int) error) []*patient {
-	line := make([]*patient, n)
+// enqueue has n waiters enter the line one after another, in this order if GOMAXPROCS is
+// 1.
+func enqueue(n int, wait func(ctx context.Context, i int) error) []*waiter {
+	line := make([]*waiter, n)
 	for i := range line {
 		ctx, cancel := context.WithCancel(context.Background())
-		p := &patient{cancel: cancel, done: make(chan struct{})}
+		p := &waiter{cancel: cancel, done: make(chan struct{})}
 		line[i] = p
 		go func() {
 			defer close(p.done)
@@ -34,16 +34,15 @@ func enqueue(n int, wait func(ctx context.Context, i int) error) []*patient {
 				p.start = time.Now()
 			}
 		}()
-		runtime.Gosched() // runs until it stands in line
+		runtime.Gosched() // it runs until it is in line
 	}
 	return line
 }
 
-// halfLeaves measures when the last of 1,000 starts after the first half has
-// been cancelled, and when one starts who comes then. The first slot comes one
-// interval after a debt of 1 s, by when all stand in line and half of them have
-// left again: on a busy machine that takes longer than the first slots, which
-// would go to some who are to leave.
+// halfLeaves measures when the last of 1,000 starts after the first half was cancelled,
+// and when a newcomer starts. A debt of 1 s delays the first slot until all are in line
+// and half of them have left again. Without it, on a busy machine, the first slots would
+// go to waiters that are to be cancelled.
 func halfLeaves(build newQueue) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		return func() []float64 {
@@ -61,7 +60,7 @@ func halfLeaves(build newQueue) func(*options) func() []float64 {
 				<-p.done
 			}
 			if !time.Now().Before(begin) {
-				return []float64{math.NaN(), math.NaN()} // some have started that were to leave
+				return []float64{math.NaN(), math.NaN()} // waiters that were to be cancelled have started
 			}
 			newcomer := enqueue(1, wait)[0]
 			last := line[n-1]
@@ -72,8 +71,8 @@ func halfLeaves(build newQueue) func(*options) func() []float64 {
 	}
 }
 
-// leave measures what a cancel costs, from the cancel until who waited has
-// returned: 500 of those in line, spread evenly, or as many as 2 s allow.
+// leave measures the cost of a cancel, until the cancelled call has returned, for 500 of
+// the waiters in line, spread evenly, or as many as 2 s allow.
 func leave(n int, build func() func(ctx context.Context, i int) error) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		return func() []float64 {
@@ -95,8 +94,8 @@ func leave(n int, build func() func(ctx context.Context, i int) error) func(*opt
 	}
 }
 
-// oneKind is a line of equals.
-func oneKind(build newQueue) func() func(context.Context, int) error {
+// oneClass is a line whose waiters all need the same limit.
+func oneClass(build newQueue) func() func(context.Context, int) error {
 	return func() func(context.Context, int) error {
 		q := build(1)
 		q.owe(10)
@@ -104,8 +103,8 @@ func oneKind(build newQueue) func() func(context.Context, int) error {
 	}
 }
 
-// mixed is a line of 100 tenants who share a limit and have one each.
-func mixed() func(context.Context, int) error {
+// manyTenants is a line of 100 tenants that share a limit, and have one each.
+func manyTenants() func(context.Context, int) error {
 	rt := must(headway.NewTransport(newStub(), headway.Config{Policies: []headway.Policy{{
 		Hosts:      []string{"*"},
 		MaxWaiting: 1_000_000,
@@ -123,8 +122,8 @@ func mixed() func(context.Context, int) error {
 func cancelRows() []row {
 	half := row{
 		name: "cancel/half of 1,000", procs: 1, most: 3, alone: true,
-		about: "1,000 in line at 100 per s; the first 500 are cancelled; then one more comes. Seconds until the last of the 500 has started, and the newcomer. The ideal is 5.00 and 5.01. " +
-			"Whoever is woken more than 10 ms late starts late by the rest, and so do all behind: a bound on bursts. A machine with other work to do shows this.",
+		about: "1,000 requests are in line at 100 per s; the first 500 are cancelled; then one more comes. Seconds until the last of the other 500 has started, and the newcomer. The ideal is 5.00 and 5.01. " +
+			"A request that wakes more than 10 ms late starts late by the excess, and so do all behind it: this bounds bursts, and shows on a machine with other work.",
 		metrics: []metric{
 			{name: "last s", digits: 2}, {name: "newcomer s", digits: 2},
 		},
@@ -137,8 +136,8 @@ func cancelRows() []row {
 	}
 	cost := row{
 		name: "cancel/cost", procs: 1, most: 5, alone: true,
-		about: "Processor time of one cancel, until who waited has returned, in a short and in a long line. The ratio is to ours in the short one. " +
-			"Who wakes among 100,000 is in no cache any more, which the peers, where a cancel touches nobody else, show too: growth of up to 3 counts as none.",
+		about: "Processor time of one cancel, until the cancelled call has returned, in a short and in a long line. The ratio is to Headway in the short line. " +
+			"A goroutine that wakes among 100,000 is no longer in any cache, as the peers show too, where a cancel affects no other request: growth of up to 3 counts as none.",
 		metrics: []metric{{name: "µs", digits: 2, ratio: true}},
 	}
 	for _, s := range []struct {
@@ -146,10 +145,10 @@ func cancelRows() []row {
 		kind kind
 		line func() func(context.Context, int) error
 	}{
-		{"Headway Wait", ours, oneKind(headwayQueue)},
-		{"Headway RoundTrip, 100 tenants and a shared limit", ours, mixed},
-		{"x/time/rate Wait", aside, oneKind(xRateQueue)},
-		{"failsafe-go AcquirePermit", aside, oneKind(failsafeQueue)},
+		{"Headway Wait", ours, oneClass(headwayQueue)},
+		{"Headway RoundTrip, 100 tenants and a shared limit", ours, manyTenants},
+		{"x/time/rate Wait", extra, oneClass(xRateQueue)},
+		{"failsafe-go AcquirePermit", extra, oneClass(failsafeQueue)},
 	} {
 		in := func(n int) string { return fmt.Sprintf("%s, %s in line", s.name, number(float64(n), 0)) }
 		short, long := 1000, 100_000

@@ -18,7 +18,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-var lifeline io.Closer // the server lives as long as it is open; nil: there is none
+var lifeline io.Closer // the server lives as long as this is open; nil: no server
 
 // stopServer ends the server, if one was started.
 func stopServer() {
@@ -27,7 +27,7 @@ func stopServer() {
 	}
 }
 
-// errNoRedis says what to do.
+// errNoRedis says what to install.
 var errNoRedis = errors.New("redis-server is missing: install it (apt-get install redis-server)")
 
 // redisServer starts one redis-server for all rows, on a free port of the loopback, and
@@ -40,7 +40,7 @@ var redisServer = sync.OnceValues(func() (string, error) {
 	addr := l.Addr().String()
 	l.Close()
 	_, port, _ := loop.SplitHostPort(addr)
-	// The shell ends the server when this process, whose pipe it reads, is gone.
+	// The shell reads a pipe of this process, and kills the server when the pipe ends.
 	cmd := exec.Command("sh", "-c", `redis-server --bind 127.0.0.1 --port "$0" --save "" --appendonly no >&2 & cat; kill $!`, port)
 	lifeline = must(cmd.StdinPipe())
 	if err := cmd.Start(); err != nil {
@@ -52,12 +52,12 @@ var redisServer = sync.OnceValues(func() (string, error) {
 			return addr, nil
 		}
 		if time.Now().After(end) {
-			return "", errors.New("redis-server does not answer within 30 s")
+			return "", errors.New("redis-server does not respond within 30 s")
 		}
 	}
 })
 
-// redisReady is what rows over Redis need.
+// redisReady is the ready function of rows over Redis.
 func redisReady() error {
 	_, err := redisServer()
 	return err
@@ -67,7 +67,7 @@ var rueidisClient = sync.OnceValue(func() rueidis.Client {
 	return must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{must(redisServer())}, DisableCache: true}))
 })
 
-// byCallers makes n decisions by that many goroutines at once.
+// byCallers makes n decisions, by the given number of goroutines at once.
 func byCallers(callers int, prepare func() func(context.Context) error) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		decide, ctx := prepare(), context.Background()
@@ -92,7 +92,7 @@ func byCallers(callers int, prepare func() func(context.Context) error) func(*op
 	}
 }
 
-// A script that counts is the least that a limiter in Redis has to do.
+// A script that counts is the least work of a limiter in Redis.
 func bareScript() func(context.Context) error {
 	c := rueidisClient()
 	count := rueidis.NewLuaScript(`local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('PEXPIRE', KEYS[1], 1000) end return n`)
@@ -119,7 +119,7 @@ func redisRate() func(context.Context) error {
 	}
 }
 
-// fleetRows decide in a Redis server.
+// fleetRows measure decisions in a Redis server.
 func fleetRows() (rows []row) {
 	for _, callers := range []int{1, 64} {
 		rows = append(rows, row{

@@ -10,11 +10,11 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// idle measures what is left of hosts after one request to each.
+// idle measures the memory of hosts after one request to each.
 func idle(over func(base http.RoundTripper, hosts int) http.RoundTripper) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		return func() []float64 {
-			hosts := make([]string, o.scale(1_000_000)) // their text counts for nobody
+			hosts := make([]string, o.scale(1_000_000)) // their text is not counted for any subject
 			for i := range hosts {
 				hosts[i] = fmt.Sprintf("h%07d.example.com", i)
 			}
@@ -69,7 +69,7 @@ func idleRows() []row {
 			{window, ours, idle(func(base http.RoundTripper, hosts int) http.RoundTripper {
 				return headwayOver(base, hosts, limiter.PerSecond(50))
 			})},
-			{bounded, aside, idle(func(base http.RoundTripper, hosts int) http.RoundTripper {
+			{bounded, extra, idle(func(base http.RoundTripper, hosts int) http.RoundTripper {
 				return headwayOver(base, hosts/10, ampleBucket)
 			})},
 		},

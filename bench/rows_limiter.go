@@ -15,8 +15,8 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// clockAndCAS is the floor of every decision that heeds time and is shared: one
-// monotonic clock read and one compare-and-swap.
+// clockAndCAS is the floor of every shared decision that depends on time: one monotonic
+// clock read and one compare-and-swap.
 func clockAndCAS() operation {
 	base := time.Now()
 	var word atomic.Int64
@@ -37,7 +37,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// allow is the subject that asks ours.
+// allow is Headway's subject.
 func allow(limit limiter.Limit) func() operation {
 	return func() operation {
 		l := must(limiter.New(limit))
@@ -107,11 +107,11 @@ func takeUber(perSecond int) func() operation {
 }
 
 const (
-	ample = 1_000_000_000 // per second: more than anybody can ask for
+	ample = 1_000_000_000 // per second: more than any subject can take
 	odd   = 700_000_000   // the same, but Per/N is 1.43 ns
 )
 
-// allowRows ask for a unit without waiting, one goroutine.
+// allowRows take a unit without waiting, in one goroutine.
 func allowRows() []row {
 	bucket := func(n int64, per time.Duration) limiter.Limit {
 		return limiter.Limit{N: n, Per: per, Law: limiter.Bucket}
@@ -131,7 +131,7 @@ func allowRows() []row {
 				{"Headway Bucket", ours, ops(allow(bucket(ample, time.Second)))},
 				{"x/time/rate Allow", peer, ops(allowXRate(ample, ample))},
 				{"failsafe-go smooth TryAcquirePermit", peer, ops(allowFailsafe(smooth(ample, time.Second)))},
-				{"uber Take (cannot refuse)", aside, ops(takeUber(ample))},
+				{"uber Take (cannot refuse)", extra, ops(takeUber(ample))},
 				{"throttled GCRA, one key", peer, ops(allowThrottled(throttled.PerSec(ample)))},
 				{"go-limiter, one key", peer, ops(allowGoLimiter(ample, time.Second))},
 			},
@@ -144,8 +144,8 @@ func allowRows() []row {
 				clockFloor,
 				{"Headway Bucket", ours, ops(allow(bucket(odd, time.Second)))},
 				{"x/time/rate Allow", peer, ops(allowXRate(odd, odd))},
-				{"failsafe-go smooth (interval cut to 1 ns)", aside, ops(allowFailsafe(smooth(odd, time.Second)))},
-				{"uber Take (interval cut to 1 ns)", aside, ops(takeUber(odd))},
+				{"failsafe-go smooth (interval cut to 1 ns)", extra, ops(allowFailsafe(smooth(odd, time.Second)))},
+				{"uber Take (interval cut to 1 ns)", extra, ops(takeUber(odd))},
 			},
 			goals: []goal{{"Headway Bucket", "ns", clockFloor.name, 1.6}},
 		},
@@ -180,8 +180,8 @@ func allowRows() []row {
 			subjects: []subject{
 				clockFloor,
 				{"Headway Window", ours, ops(allow(limiter.Limit{N: 10_000, Per: 100 * time.Microsecond}))},
-				{"failsafe-go bursty (fixed periods)", aside, ops(allowFailsafe(bursty(10_000, 100*time.Microsecond)))},
-				{"go-limiter (fixed periods)", aside, ops(allowGoLimiter(10_000, 100*time.Microsecond))},
+				{"failsafe-go bursty (fixed periods)", extra, ops(allowFailsafe(bursty(10_000, 100*time.Microsecond)))},
+				{"go-limiter (fixed periods)", extra, ops(allowGoLimiter(10_000, 100*time.Microsecond))},
 			},
 			goals: []goal{{"Headway Window", "ns", clockFloor.name, 1.25}},
 		},
@@ -191,8 +191,8 @@ func allowRows() []row {
 			subjects: []subject{
 				clockFloor,
 				{"Headway Window", ours, ops(allow(limiter.PerSecond(ample)))},
-				{"failsafe-go bursty (fixed periods)", aside, ops(allowFailsafe(bursty(ample, time.Second)))},
-				{"go-limiter (fixed periods)", aside, ops(allowGoLimiter(ample, time.Second))},
+				{"failsafe-go bursty (fixed periods)", extra, ops(allowFailsafe(bursty(ample, time.Second)))},
+				{"go-limiter (fixed periods)", extra, ops(allowGoLimiter(ample, time.Second))},
 			},
 			goals: []goal{{"Headway Window", "ns", clockFloor.name, 1.25}},
 		},
@@ -202,8 +202,8 @@ func allowRows() []row {
 			subjects: []subject{
 				clockFloor,
 				{"Headway Window", ours, ops(allow(limiter.PerHour(1000)))},
-				{"failsafe-go bursty (fixed periods)", aside, ops(allowFailsafe(bursty(1000, time.Hour)))},
-				{"go-limiter (fixed periods)", aside, ops(allowGoLimiter(1000, time.Hour))},
+				{"failsafe-go bursty (fixed periods)", extra, ops(allowFailsafe(bursty(1000, time.Hour)))},
+				{"go-limiter (fixed periods)", extra, ops(allowGoLimiter(1000, time.Hour))},
 			},
 			goals: []goal{{"Headway Window", "ns", clockFloor.name, 1.25}},
 		},
@@ -218,7 +218,7 @@ func (farAway) Done() <-chan struct{}       { return never }
 
 var never = make(chan struct{})
 
-// waitRows ask for a unit that is granted at once, by the call that could wait.
+// waitRows take a unit that is granted at once, by the call that could wait.
 func waitRows() []row {
 	wait := func(ctx context.Context, limit limiter.Limit) func() operation {
 		return func() operation {
@@ -254,7 +254,7 @@ func waitRows() []row {
 		return []subject{
 			clockFloor,
 			{"Headway Bucket", ours, ops(wait(ctx, limiter.Limit{N: ample, Per: time.Second, Law: limiter.Bucket}))},
-			{"Headway Window", aside, ops(wait(ctx, limiter.Limit{N: 10_000, Per: 100 * time.Microsecond}))},
+			{"Headway Window", extra, ops(wait(ctx, limiter.Limit{N: 10_000, Per: 100 * time.Microsecond}))},
 			{"uber Take (no context)", peer, ops(takeUber(ample))},
 			{"x/time/rate Wait", peer, ops(waitXRate(ctx))},
 			{"failsafe-go AcquirePermit", peer, ops(waitFailsafe(ctx))},
@@ -278,7 +278,7 @@ func waitRows() []row {
 	}
 }
 
-// parallelRows ask by two goroutines for units of one limit.
+// parallelRows take units of one limit in two goroutines.
 func parallelRows() []row {
 	parallelFloor := subject{"floor: clock and CAS, in parallel", floor, parallelOps(clockAndCAS)}
 	return []row{{
@@ -292,7 +292,7 @@ func parallelRows() []row {
 			{"failsafe-go smooth TryAcquirePermit", peer, parallelOps(allowFailsafe(func() ratelimiter.RateLimiter[any] {
 				return ratelimiter.NewSmooth[any](ample, time.Second)
 			}))},
-			{"uber Take (cannot refuse)", aside, parallelOps(takeUber(ample))},
+			{"uber Take (cannot refuse)", extra, parallelOps(takeUber(ample))},
 			{"throttled GCRA, one key", peer, parallelOps(allowThrottled(throttled.PerSec(ample)))},
 			{"go-limiter, one key", peer, parallelOps(allowGoLimiter(ample, time.Second))},
 		},

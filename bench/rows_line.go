@@ -17,14 +17,13 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// A queue is what lets goroutines wait in line.
+// A queue has goroutines wait in line.
 type queue struct {
 	wait func(ctx context.Context) error
-	owe  func(n int) // takes n units beforehand, into debt
+	owe  func(n int) // takes n units in advance, into debt
 }
 
-// A newQueue makes a queue that lets one go every interval, without a burst,
-// from now on.
+// A newQueue makes a queue with one start per interval from now on, without a burst.
 type newQueue func(perSecond int) queue
 
 func headwayQueue(perSecond int) queue {
@@ -55,8 +54,8 @@ func failsafeQueue(perSecond int) queue {
 	}
 }
 
-// A fifo is the least that lets goroutines wait in line: a channel for each and
-// one timer for all. Nobody can leave it.
+// A fifo is the least work of a queue: a channel for each goroutine, and one timer for
+// all. A goroutine cannot leave it.
 type fifo struct {
 	interval time.Duration
 
@@ -84,7 +83,7 @@ func (f *fifo) wait() {
 	<-turn
 }
 
-// fire lets all go who are due, the first and perhaps others.
+// fire starts all goroutines that are due: the first, and perhaps others.
 func (f *fifo) fire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,7 +102,7 @@ func (f *fifo) fire() {
 func inLine(build newQueue) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		return func() []float64 {
-			waiters, perSecond, debt := o.scale(100_000), 50_000, 300_000 // 6 s: enough to stand in line by then
+			waiters, perSecond, debt := o.scale(100_000), 50_000, 300_000 // 6 s: time enough to enter the line
 			n := float64(waiters)
 			starts := make([]time.Duration, waiters)
 			ctx, cancel := context.WithCancel(context.Background())
@@ -136,7 +135,7 @@ func inLine(build newQueue) func(*options) func() []float64 {
 			for asked.Load() < int64(waiters) {
 				time.Sleep(time.Millisecond)
 			}
-			settle() // the last have asked, and stand in line by now
+			settle() // by now all are in line
 			joined := cpuTime() - cpu
 			runtime.GC()
 			runtime.ReadMemStats(&after)
@@ -163,7 +162,7 @@ func inLine(build newQueue) func(*options) func() []float64 {
 	}
 }
 
-// settle returns when this process has nothing to do any more.
+// settle returns when this process is idle.
 func settle() {
 	const look = 10 * time.Millisecond
 	for used := cpuTime(); ; {
@@ -180,16 +179,16 @@ func lineRows() []row {
 	const us = "Headway Wait"
 	return []row{{
 		name: "line/100,000", procs: 2, most: 5, alone: true,
-		about: "100,000 goroutines stand in one line and start at 50,000 per s. Bytes of heap and stacks for each, after a garbage collection while all wait. " +
-			"They come all at once. Processor time to join and to start. How late the k-th start came after the k-th slot, and how early the earliest.",
+		about: "100,000 goroutines wait in one line and start at 50,000 per s. Bytes of heap and stacks for each, after a garbage collection while all wait. " +
+			"They all come at once. Processor time to join and to start. How late the k-th start came after the k-th slot, and how early the earliest.",
 		metrics: []metric{
 			{name: "bytes", ratio: true}, {name: "join µs", digits: 2}, {name: "start µs", digits: 2, ratio: true},
-			{name: "late p50 ms", digits: 3, aside: true}, {name: "late p99 ms", digits: 3, ratio: true}, {name: "early ms", digits: 3},
+			{name: "late p50 ms", digits: 3, neutral: true}, {name: "late p99 ms", digits: 3, ratio: true}, {name: "early ms", digits: 3},
 		},
 		subjects: []subject{
 			{bare, floor, inLine(fifoQueue)},
 			{us, ours, inLine(headwayQueue)},
-			{"x/time/rate Wait (starts early: see there)", aside, inLine(xRateQueue)},
+			{"x/time/rate Wait (starts early: see there)", extra, inLine(xRateQueue)},
 			{"failsafe-go AcquirePermit", peer, inLine(failsafeQueue)},
 		},
 		goals: []goal{

@@ -16,8 +16,8 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// server answers on the loopback as long as the process lives. All subjects
-// share the connections.
+// server serves on the loopback as long as the process lives. All subjects share its
+// connections.
 var server = sync.OnceValues(func() (url string, base *http.Transport) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "ok")
@@ -39,9 +39,9 @@ func get(c *http.Client, url string) {
 	resp.Body.Close()
 }
 
-// overLoopback measures calls one after another, each by the next subject, so
-// that all see the machine in the same moods; then calls by several at once,
-// for slices of time that take turns.
+// overLoopback measures calls one after another, each by the next subject, so that the
+// machine is in the same state for all; then calls by several goroutines at once, in
+// slices of time that take turns.
 func overLoopback(subjects ...func(base http.RoundTripper) http.RoundTripper) func(*options) func() [][]float64 {
 	return func(o *options) func() [][]float64 {
 		url, base := server()
@@ -82,8 +82,8 @@ func overLoopback(subjects ...func(base http.RoundTripper) http.RoundTripper) fu
 	}
 }
 
-// together lets all callers call for so long, and returns how many calls that
-// made, and how long it took.
+// together has all callers make calls for a time, and returns the number of calls and
+// the time that they took.
 func together(c *http.Client, url string, long time.Duration) (int, time.Duration) {
 	var wg workers
 	var counts [callers]int
@@ -111,14 +111,14 @@ func loopbackRows() []row {
 		name: "loopback", procs: 2, most: 8,
 		about: "GET of 2 bytes from a real server on the loopback in the same process, HTTP/1.1 with kept connections: one caller for the latency, 16 for the throughput.",
 		metrics: []metric{
-			{name: "p50 µs", digits: 1, ratio: true}, {name: "p99 µs", digits: 1, aside: true},
+			{name: "p50 µs", digits: 1, ratio: true}, {name: "p99 µs", digits: 1, neutral: true},
 			{name: "per s", more: true, ratio: true},
 		},
 		subjects: []subject{
 			{name: bare, kind: floor},
-			{name: "bare once more: what chance does", kind: aside},
+			{name: "bare once more: the effect of chance", kind: extra},
 			{name: us, kind: ours},
-			{name: "Headway, one Window and MaxInFlight", kind: aside},
+			{name: "Headway, one Window and MaxInFlight", kind: extra},
 			{name: "failsafehttp: retry, breaker, limiter", kind: peer},
 			{name: "otelhttp, no-op providers", kind: peer},
 		},

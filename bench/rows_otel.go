@@ -25,7 +25,7 @@ type telemetry struct {
 
 var noTelemetry = telemetry{metricnoop.NewMeterProvider(), tracenoop.NewTracerProvider()}
 
-// realMeters are the SDK's, and read by nobody.
+// realMeters is the SDK's provider, whose metrics are never collected.
 func realMeters() otelmetric.MeterProvider {
 	return sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 }
@@ -76,7 +76,7 @@ func added(prepare func() (with, without operation)) func(*options) func() []flo
 	}
 }
 
-// tripsWith is trips of a request with a context.
+// tripsWith is like trips, for a request with a context.
 func tripsWith(ctx context.Context, rt http.RoundTripper) operation {
 	req := newRequest("https://api.example.com/v1/items").WithContext(ctx)
 	return func(n int) {
@@ -155,8 +155,8 @@ func otelRows() []row {
 		subjects: []subject{
 			{counter, floor, ops(increments)},
 			{ourMetrics, ours, added(over(unrecorded))},
-			{"no-op providers", aside, added(over(func() telemetry { return noTelemetry }))},
-			{"an observer that does nothing", aside, added(func() (with, without operation) {
+			{"no-op providers", extra, added(over(func() telemetry { return noTelemetry }))},
+			{"an observer that does nothing", extra, added(func() (with, without operation) {
 				nothing := headway.ObserverFunc(func(context.Context, headway.Event) {})
 				rt := must(headway.NewTransport(newStub(), headway.Config{Observer: nothing, Policies: ampleForAll}))
 				return tripsWith(context.Background(), rt), tripsWith(context.Background(), headwayOver(newStub(), 0, ampleBucket))
@@ -169,7 +169,7 @@ func otelRows() []row {
 		subjects: []subject{
 			{bareSpan, floor, ops(bareSpans)},
 			{ourSpan, ours, added(over(func() telemetry { return telemetry{metricnoop.NewMeterProvider(), sdktrace.NewTracerProvider()} }))},
-			{"Headway's span and metrics", aside, added(over(func() telemetry { return telemetry{realMeters(), sdktrace.NewTracerProvider()} }))},
+			{"Headway's span and metrics", extra, added(over(func() telemetry { return telemetry{realMeters(), sdktrace.NewTracerProvider()} }))},
 		},
 		goals: []goal{{ourSpan, "ns", bareSpan, 1.3}, {ourSpan, "allocs", "", 8}},
 	}, {
@@ -221,14 +221,14 @@ func otelLoopback(name, about string, setup func() telemetry, least float64) row
 		name: "otel/loopback/" + name, procs: 2, most: 8,
 		about: "The calls of the row loopback, with " + about + ". Where spans are sampled, the callers of all but the bare one have a span of their own.",
 		metrics: []metric{
-			{name: "p50 µs", digits: 1, ratio: true}, {name: "p99 µs", digits: 1, aside: true},
+			{name: "p50 µs", digits: 1, ratio: true}, {name: "p99 µs", digits: 1, neutral: true},
 			{name: "per s", more: true, ratio: true},
 		},
 		subjects: []subject{
 			{name: bare, kind: floor},
 			{name: us, kind: ours},
 			{name: "otelhttp", kind: peer},
-			{name: "Headway over otelhttp", kind: aside},
+			{name: "Headway over otelhttp", kind: extra},
 		},
 		together: overLoopback(
 			func(base http.RoundTripper) http.RoundTripper { return base },

@@ -10,8 +10,8 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// tenHeaders are those of an ordinary answer, which say nothing of limits, and
-// more besides.
+// tenHeaders returns the headers of an ordinary response, which say nothing about
+// limits, and further headers.
 func tenHeaders(more ...string) http.Header {
 	h := http.Header{}
 	for _, pair := range [][2]string{
@@ -34,7 +34,7 @@ func tenHeaders(more ...string) http.Header {
 	return h
 }
 
-// reads reads one answer again and again, as the Transport does.
+// reads reads one response again and again, like the Transport.
 func reads(h http.Header) func() operation {
 	return func() operation {
 		r := retryafter.NewReader(nil, "api.example.com")
@@ -47,8 +47,8 @@ func reads(h http.Header) func() operation {
 	}
 }
 
-// parsesLists parses the fields as any structured ones: what they mean is not
-// yet read then.
+// parsesLists parses the fields as general structured fields, without reading their
+// meaning.
 func parsesLists(h http.Header, names ...string) func() operation {
 	return func() operation {
 		return func(n int) {

@@ -7,8 +7,8 @@ import (
 	"github.com/headway-go/headway/retry"
 )
 
-// overRetries sends one request that succeeds at once, again and again, through
-// what over puts around ours, net of ours alone.
+// overRetries sends one request that succeeds at once, again and again, through the
+// client that over puts around Headway, net of Headway alone.
 func overRetries(over func(*headway.Transport) http.RoundTripper) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		req := newRequest("https://api.example.com/v1/items")
@@ -34,7 +34,7 @@ func retryRows() []row {
 	us, clock := "Headway retry", clockFloor.name
 	return []row{{
 		name: "retry/first try", procs: 1, rounds: rounds,
-		about:   "RoundTrip of what retries, over Headway with one Bucket over a stub that answers 200: a success at the first try. Net of Headway alone, measured beside it.",
+		about:   "RoundTrip of a retrying client, over Headway with one Bucket over a stub that responds with 200: a success at the first attempt. Net of Headway alone, measured beside it.",
 		metrics: []metric{{name: "ns", digits: 1}, {name: "net ns", digits: 1, ratio: true}, {name: "allocs", digits: 1}},
 		subjects: []subject{
 			{clock, floor, func(o *options) func() []float64 {

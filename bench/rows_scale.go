@@ -9,8 +9,8 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// A looker is a stub that looks at the host, so that fetching the request from
-// memory is not held against who stands before it.
+// A looker is a stub that reads the host, so that the cost of fetching the request from
+// memory is not charged to the subject above it.
 type looker struct {
 	stub
 	seen int
@@ -24,8 +24,8 @@ func (s *looker) RoundTrip(req *http.Request) (*http.Response, error) {
 // net are the metrics of netOps.
 var net = []metric{{name: "ns", digits: 1}, {name: "net ns", digits: 1, ratio: true}, {name: "allocs", digits: 1}}
 
-// netOps measures trips to so many hosts in disorder, and the same trips over
-// the bare base: the difference is what the decision costs.
+// netOps measures trips to a number of hosts in random order, and the same trips over the
+// bare base: the difference is the cost of the decision.
 func netOps(hosts int, over func(base http.RoundTripper) http.RoundTripper) func(*options) func() []float64 {
 	return func(o *options) func() []float64 {
 		requests := make([]*http.Request, hosts)
@@ -46,7 +46,7 @@ func netOps(hosts int, over func(base http.RoundTripper) http.RoundTripper) func
 		}
 		base := &looker{stub: stub{okResponse()}}
 		bare, with := trip(base), trip(over(base))
-		with(2 * hosts) // all have been there
+		with(2 * hosts) // so that every host is known
 		n := calibrate(with, o.each, cpuTime)
 		return func() []float64 {
 			floor, _, _ := perOperation(bare, n, cpuTime)
@@ -56,7 +56,7 @@ func netOps(hosts int, over func(base http.RoundTripper) http.RoundTripper) func
 	}
 }
 
-// scaleRows tell how the cost of a decision grows.
+// scaleRows show how the cost of a decision grows.
 func scaleRows() []row {
 	return []row{hostsRow(), limitsRow("bucket", bucketOf), limitsRow("window", windowOf)}
 }
@@ -75,7 +75,7 @@ func hostsRow() row {
 			netOps(hosts, func(base http.RoundTripper) http.RoundTripper { return headwayOver(base, 2*hosts, ampleBucket) })})
 	}
 	for _, hosts := range []int{1, 10, 1000, 100_000} {
-		r.subjects = append(r.subjects, subject{fmt.Sprintf("hand-written (x/time/rate, gobreaker), hosts: %s", number(float64(hosts), 0)), aside,
+		r.subjects = append(r.subjects, subject{fmt.Sprintf("hand-written (x/time/rate, gobreaker), hosts: %s", number(float64(hosts), 0)), extra,
 			netOps(hosts, func(base http.RoundTripper) http.RoundTripper {
 				return &guarded{base: base, limit: ample, burst: ample}
 			})})
@@ -116,7 +116,7 @@ func limitsRow(law string, of func(k int) limiter.Limit) row {
 	}
 	r.goals = append(r.goals[1:], goal{last, "allocs", "", 0})
 	for _, k := range []int{1, 8} {
-		r.subjects = append(r.subjects, subject{fmt.Sprintf("hand-written (x/time/rate alone), limits: %d", k), aside,
+		r.subjects = append(r.subjects, subject{fmt.Sprintf("hand-written (x/time/rate alone), limits: %d", k), extra,
 			netOps(1, func(base http.RoundTripper) http.RoundTripper {
 				for range k {
 					base = &perHost{base: base, limit: ample, burst: ample}

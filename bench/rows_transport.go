@@ -20,7 +20,7 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// A stub answers everything at once with the same response.
+// A stub returns the same response to every request at once.
 type stub struct{ resp *http.Response }
 
 func newStub() http.RoundTripper { return &stub{okResponse()} }
@@ -31,7 +31,7 @@ func okResponse() *http.Response {
 
 func (s *stub) RoundTrip(*http.Request) (*http.Response, error) { return s.resp, nil }
 
-// headwayOver returns ours over base, with limits for every host.
+// headwayOver returns Headway over base, with limits for every host.
 func headwayOver(base http.RoundTripper, maxHosts int, limits ...limiter.Limit) http.RoundTripper {
 	return must(headway.NewTransport(base, headway.Config{
 		MaxHosts: maxHosts,
@@ -39,8 +39,8 @@ func headwayOver(base http.RoundTripper, maxHosts int, limits ...limiter.Limit) 
 	}))
 }
 
-// guardedHeadway is headwayOver with a breaker for each host, and nothing but
-// the breaker reads answers, as with its peer.
+// guardedHeadway is headwayOver with a breaker for each host. Only the breaker reads
+// responses, as with its peer.
 func guardedHeadway(base http.RoundTripper) http.RoundTripper {
 	return must(headway.NewTransport(base, headway.Config{Policies: []headway.Policy{{
 		Hosts: []string{"*"}, Limits: []limiter.Limit{ampleBucket}, Breaker: &breaker.Config{},
@@ -48,14 +48,14 @@ func guardedHeadway(base http.RoundTripper) http.RoundTripper {
 	}}}))
 }
 
-// deaf is headwayOver that does not read answers.
-func deaf(base http.RoundTripper, limits ...limiter.Limit) http.RoundTripper {
+// notListening is headwayOver without reading responses.
+func notListening(base http.RoundTripper, limits ...limiter.Limit) http.RoundTripper {
 	return must(headway.NewTransport(base, headway.Config{Policies: []headway.Policy{{
 		Hosts: []string{"*"}, Limits: limits, Server: headway.Server{Dialects: []retryafter.Dialect{retryafter.None}},
 	}}}))
 }
 
-// threeHeaders are those that most servers send who say what is left.
+// threeHeaders are the headers that most servers send to announce what is left.
 func threeHeaders() http.Header {
 	h := http.Header{}
 	h.Set("X-RateLimit-Limit", "1000000000")
@@ -64,7 +64,7 @@ func threeHeaders() http.Header {
 	return h
 }
 
-// perHost is what people write themselves: a limiter for each host.
+// perHost is the usual hand-written transport: a limiter for each host.
 type perHost struct {
 	base  http.RoundTripper
 	limit rate.Limit
@@ -159,13 +159,13 @@ func transportRows() []row {
 				return headwayOver(base, 0, ampleBucket)
 			}))},
 			{guardedName, ours, ops(trips(guardedHeadway))},
-			{"Headway, one Window", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
+			{"Headway, one Window", extra, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				return headwayOver(base, 0, limiter.Limit{N: 10_000, Per: 100 * time.Microsecond})
 			}))},
-			{"Headway, one Bucket, not listening", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
-				return deaf(base, ampleBucket)
+			{"Headway, one Bucket, not listening", extra, ops(trips(func(base http.RoundTripper) http.RoundTripper {
+				return notListening(base, ampleBucket)
 			}))},
-			{"Headway, one Bucket, three headers in the answer", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
+			{"Headway, one Bucket, three headers in the response", extra, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				base.(*stub).resp.Header = threeHeaders()
 				return headwayOver(base, 0, ampleBucket)
 			}))},
@@ -176,10 +176,10 @@ func transportRows() []row {
 				return &perHost{base: base, limit: ample, burst: ample}
 			}))},
 			{"failsafehttp: retry, breaker, limiter", peer, ops(trips(failsafeOver))},
-			{"go-retryablehttp", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
+			{"go-retryablehttp", extra, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				return &retryablehttp.RoundTripper{Client: retryableOver(base)}
 			}))},
-			{"go-github-ratelimit", aside, ops(trips(func(base http.RoundTripper) http.RoundTripper {
+			{"go-github-ratelimit", extra, ops(trips(func(base http.RoundTripper) http.RoundTripper {
 				return githubrate.New(base)
 			}))},
 		},
@@ -188,8 +188,8 @@ func transportRows() []row {
 			{"Headway, one Bucket", "allocs", "", 0},
 			{guardedName, "ns", hand, 0.35},
 			{guardedName, "allocs", "", 0},
-			{"Headway, one Bucket, three headers in the answer", "ns", hand, 0.85},
-			{"Headway, one Bucket, three headers in the answer", "allocs", "", 0},
+			{"Headway, one Bucket, three headers in the response", "ns", hand, 0.85},
+			{"Headway, one Bucket, three headers in the response", "allocs", "", 0},
 		},
 	}}
 }

@@ -1,7 +1,7 @@
-// Cron shows a program that cron starts again and again, within a quota of 10
-// requests a day that all its runs share by a file. It starts itself four times, as
-// cron would, each with work for four requests. Its status
-// is 0 only when the server got exactly the quota.
+// Cron shows a program that cron starts again and again, within a quota of 10 requests
+// per day that all of its runs share through a file. It starts itself four times, like
+// cron, each time with work for four requests. The exit status is 0 only if the server
+// received exactly the quota.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	if len(os.Args) == 3 {
 		err = run(os.Stdout, os.Args[1], os.Args[2])
 	} else {
-		err = tell(os.Stdout)
+		err = runStory(os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cron:", err)
@@ -41,8 +41,8 @@ func main() {
 	}
 }
 
-// run is one run of the program: it does what work the quota allows, and leaves the
-// rest to a later one.
+// run is one run of the program: it does as much work as the quota allows, and leaves the
+// rest to a later run.
 func run(out io.Writer, file, url string) error {
 	budgets, err := sqlite.Open(sqlite.Config{Path: file})
 	if err != nil {
@@ -51,7 +51,7 @@ func run(out io.Writer, file, url string) error {
 	defer budgets.Close()
 	transport, err := headway.NewTransport(nil, headway.Config{
 		Store:  budgets,
-		Secret: []byte("the same in every run"), // from the environment, in earnest
+		Secret: []byte("the same in every run"), // in production, from the environment
 		Policies: []headway.Policy{{
 			Hosts:   []string{"*"},
 			Limits:  []limiter.Limit{limiter.PerDay(quota)}, // in any 24 hours
@@ -78,8 +78,8 @@ func run(out io.Writer, file, url string) error {
 	return nil
 }
 
-// tell starts the runs, and counts what the server gets.
-func tell(out io.Writer) error {
+// runStory starts the runs, and counts the requests that the server receives.
+func runStory(out io.Writer) error {
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
 	defer server.Close()
@@ -104,7 +104,7 @@ func tell(out io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "The server got %d requests.\n", requests.Load())
+	fmt.Fprintf(out, "The server received %d requests.\n", requests.Load())
 	if requests.Load() != quota {
 		return fmt.Errorf("want %d", quota)
 	}

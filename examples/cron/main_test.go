@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestMain makes the test binary the program too, since it starts itself.
+// TestMain makes the test binary the program too, because the program starts itself.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && strings.HasPrefix(os.Args[2], "http://") {
 		main()
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 
 func TestStory(t *testing.T) {
 	var out bytes.Buffer
-	if err := tell(&out); err != nil {
+	if err := runStory(&out); err != nil {
 		t.Error(err)
 	}
 	const want = `A quota of 10 requests in any 24 hours; each run has work for 4.
@@ -34,14 +34,14 @@ run 3
   2 sent; the quota is used up, and has room again in 24h0m0s
 run 4
   0 sent; the quota is used up, and has room again in 24h0m0s
-The server got 10 requests.
+The server received 10 requests.
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 }
 
-// Without the file each run has a full quota: the file is what holds them.
+// Without the file, each run has a full quota: only the file makes them share it.
 func TestAnotherFileIsAnotherQuota(t *testing.T) {
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))

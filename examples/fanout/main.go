@@ -1,7 +1,7 @@
-// Fanout imports items from three services at once, each with a limit of its
-// own, through one client. One service is slow, and holds nobody up. The status
-// is 0 only when no service saw too much and each import took as long as its own
-// limit makes it take.
+// Fanout imports items from three services at once, each with a limit of its own, through
+// one client. One service is slow, and does not hold up the others. The exit status is 0
+// only if no service received too many requests, and each import took only as long as
+// its own limit requires.
 package main
 
 import (
@@ -23,16 +23,16 @@ type service struct {
 	name  string
 	about string
 	items int
-	ideal time.Duration // from the first start to the last answer, as the limit has it
+	ideal time.Duration // from the first start to the last response, by the limit alone
 
-	limit    limiter.Limit // what the service allows, and what Headway is told
+	limit    limiter.Limit // of the service, and of the client's policy
 	inFlight int           // zero: no cap
-	answers  time.Duration // how long it works on an answer
+	works    time.Duration // how long it works on a response
 
 	vendor *headwaytest.Vendor
 	host   string
-	done   int           // items imported
-	took   time.Duration // until the last of them
+	done   int           // imported items
+	took   time.Duration // the time until the last of them
 }
 
 func strict(n int64) limiter.Limit { return limiter.Limit{N: n, Per: time.Second, Strict: true} }
@@ -43,12 +43,12 @@ func services() []*service {
 		{name: "prices", about: "20 per second", items: 80, ideal: 3 * time.Second, limit: strict(20)},
 		{
 			name: "archive", about: "3 at a time, slow", items: 15, ideal: 4 * time.Second,
-			limit: strict(20), inFlight: 3, answers: 800 * time.Millisecond,
+			limit: strict(20), inFlight: 3, works: 800 * time.Millisecond,
 		},
 	}
 }
 
-// latency is the longest that the network takes, each way.
+// latency is the longest latency of the network, each way.
 const latency = 10 * time.Millisecond
 
 func main() {
@@ -75,7 +75,7 @@ func run(all []*service) error {
 	return report(all)
 }
 
-// newClient returns a client over base that keeps each service's limit.
+// newClient returns a client over base that stays within each service's limit.
 func newClient(base http.RoundTripper, all []*service) (*http.Client, error) {
 	var policies []headway.Policy
 	for _, s := range all {
@@ -99,15 +99,15 @@ func (s *service) start() *headwaytest.Vendor {
 		Limits:     []limiter.Limit{s.limit},
 		MaxLatency: latency,
 		Script: func(_ headwaytest.Arrival, r *headwaytest.Reply) {
-			r.After = s.answers
+			r.After = s.works
 			r.Body = &headwaytest.Body{Text: "an item\n"}
 		},
 	}
 	return s.vendor
 }
 
-// importAll asks for every item of every service at once: whatever must wait,
-// waits in the line of its own host.
+// importAll requests every item of every service at once: requests that must wait do so
+// in the line of their own host.
 func importAll(client *http.Client, all []*service, show progress) error {
 	type imported struct {
 		from *service
@@ -119,13 +119,13 @@ func importAll(client *http.Client, all []*service, show progress) error {
 	}
 	items := make(chan imported, total)
 	begin := time.Now()
-	var asking sync.WaitGroup
+	var calls sync.WaitGroup
 	for _, s := range all {
 		for i := range s.items {
-			asking.Go(func() { items <- imported{s, get(client, fmt.Sprintf("http://%s/items/%d", s.host, i))} })
+			calls.Go(func() { items <- imported{s, get(client, fmt.Sprintf("http://%s/items/%d", s.host, i))} })
 		}
 	}
-	defer asking.Wait()
+	defer calls.Wait()
 
 	defer show.end()
 	tick := time.NewTicker(500 * time.Millisecond)
@@ -159,8 +159,8 @@ func get(client *http.Client, url string) error {
 	return nil
 }
 
-// late is how much longer than its ideal an import may take, for the latencies
-// of each period and a machine with other things to do.
+// late is how much longer than its ideal an import may take, because of latencies in each
+// period and other load on the machine.
 const late = 1500 * time.Millisecond
 
 func report(all []*service) error {
@@ -172,13 +172,13 @@ func report(all []*service) error {
 	fmt.Println()
 	for _, s := range all {
 		if _, refused := s.vendor.Count(); refused > 0 {
-			return fmt.Errorf("%s answered 429 to %d requests", s.name, refused)
+			return fmt.Errorf("%s refused %d requests with a 429", s.name, refused)
 		}
 		if s.took > s.ideal+late {
 			return fmt.Errorf("%s took %v, want at most %v", s.name, s.took, s.ideal+late)
 		}
 	}
-	fmt.Println("  The slow one held nobody up, and nobody was told 429.")
+	fmt.Println("  The slow service did not hold up the others, and there was no 429.")
 	fmt.Println()
 	return nil
 }

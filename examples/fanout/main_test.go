@@ -14,8 +14,8 @@ func (noProgress) imported(*service)  {}
 func (noProgress) tick(time.Duration) {}
 func (noProgress) end()               {}
 
-// TestIdeal proves the ideal times: without a network between, each import takes
-// exactly as long as its own limit makes it take.
+// TestIdeal checks the ideal times: without a network, each import takes exactly as long
+// as its own limit requires.
 func TestIdeal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, base := services(), make(headwaytest.ByHost)

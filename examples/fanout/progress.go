@@ -9,15 +9,15 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// A progress shows how far each import has come.
+// A progress shows the progress of each import.
 type progress interface {
 	imported(*service) // one more item
 	tick(time.Duration)
 	end()
 }
 
-// newProgress returns a bar for each service where somebody watches stdout, else
-// a line from time to time.
+// newProgress returns a bar for each service if stdout is a terminal, otherwise a line
+// from time to time.
 func newProgress(all []*service) progress {
 	if info, err := os.Stdout.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		return newBars(all)
@@ -49,7 +49,7 @@ func newBars(all []*service) *bars {
 				decor.Any(func(st decor.Statistics) string {
 					took := time.Since(begin)
 					if st.Completed {
-						took = s.took // the last was set before the bar was told
+						took = s.took // set before the last increment of the bar
 					}
 					return fmt.Sprintf(" %4.1f s", took.Seconds())
 				}),
@@ -65,7 +65,7 @@ func (b *bars) tick(time.Duration) {}
 
 func (b *bars) end() {
 	for _, bar := range b.of {
-		bar.Abort(false) // nothing where it is complete
+		bar.Abort(false) // no effect on a complete bar
 	}
 	b.container.Wait()
 }

@@ -20,8 +20,8 @@ func findServer() (string, error) {
 	return "", errors.New("neither redis-server nor valkey-server is in PATH: install one, such as Debian's package redis-server")
 }
 
-// keep runs a server that keeps nothing on a disk, for as long as this program's
-// parent lives: a server does not end with who has started it.
+// keep runs a server that keeps nothing on disk, for as long as this program's parent
+// lives: the server would not end with its parent by itself.
 func keep(path string, port int) error {
 	dir, err := os.MkdirTemp("", "headway-fleet-")
 	if err != nil {
@@ -39,8 +39,8 @@ func keep(path string, port int) error {
 	return nil
 }
 
-// startServer starts a server in a process that keeps it, and returns once it takes
-// connections.
+// startServer starts a server in a process that keeps it, and returns when the server
+// accepts connections.
 func startServer(path string, port int) (*process, error) {
 	p, err := start("keep", path, strconv.Itoa(port))
 	if err != nil {
@@ -55,12 +55,12 @@ func startServer(path string, port int) (*process, error) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	p.end()
-	return nil, fmt.Errorf("%s does not take connections on %s", path, addr(port))
+	return nil, fmt.Errorf("%s does not accept connections on %s", path, addr(port))
 }
 
 func addr(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// freePort returns a port of the loopback that nobody uses.
+// freePort returns a free port of the loopback.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

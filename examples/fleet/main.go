@@ -1,9 +1,9 @@
-// Fleet shows four processes that share one limit by a Redis or Valkey server, all
-// of which want far more than it allows. It starts the server and the processes
-// itself, and prints once a second what arrives at a service that enforces the limit
-// by its own clock. Then one process is killed, and the server is away for a while.
-// Its status is 0 only when the limit held while the server was there, and when no
-// process took more than its share while it was not.
+// Fleet shows four processes that share one limit through a Redis or Valkey server, and
+// all want far more than the limit. It starts the server and the processes itself, and
+// prints once per second what arrives at a service that enforces the limit by its own
+// clock. Then one process is killed, and the server is down for a while. The exit status
+// is 0 only if the limit held while the server was up, and no process took more than its
+// share while it was down.
 package main
 
 import (
@@ -20,13 +20,13 @@ func main() {
 	}
 }
 
-// run tells the story, or is one of the processes in it.
+// run runs the story, or is one of the processes in it.
 func run(args []string) error {
 	switch {
 	case len(args) == 0:
-		return tell(os.Stdout)
+		return runStory(os.Stdout)
 	case len(args) == 3 && args[0] == "work":
-		signal.Ignore(os.Interrupt) // the parent's end is ours
+		signal.Ignore(os.Interrupt) // it ends with its parent
 		return work(args[1], args[2])
 	case len(args) == 3 && args[0] == "keep":
 		signal.Ignore(os.Interrupt)

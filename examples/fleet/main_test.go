@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// TestMain makes the test binary the program too, since it starts itself.
+// TestMain makes the test binary the program too, because the program starts itself.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "tell": // see TestNobodyIsLeft
-		tell(os.Stderr)
+		runStory(os.Stderr)
 	case len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-"):
 		main()
 	default:
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// That the limit holds is checked each time. Which process gets how much of it is told
-// again where the machine was busy with something else.
+// Whether the limit holds is checked each time. The shares of the processes are measured
+// again if the machine was busy with other work.
 func TestStory(t *testing.T) {
 	var wrong []string
 	for range 3 {
@@ -38,10 +38,10 @@ func TestStory(t *testing.T) {
 	t.Errorf("%v, each time", wrong)
 }
 
-// story tells the story, and returns what is wrong with it.
+// story runs the story, and returns what is wrong with it.
 func story(t *testing.T) (wrong []string) {
 	var out bytes.Buffer
-	err := tell(&out)
+	err := runStory(&out)
 	t.Logf("%s", out.String())
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func story(t *testing.T) (wrong []string) {
 	if len(rows) != finishAt {
 		t.Fatalf("%d rows, want %d", len(rows), finishAt)
 	}
-	// sum adds up what stands in a column, from after one second to the end of another.
+	// sum adds up a column, from the end of one second to the end of another.
 	sum := func(column, from, to int) (n int) {
 		for _, row := range rows[from:to] {
 			i, err := strconv.Atoi(row[column])
@@ -69,7 +69,7 @@ func story(t *testing.T) (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("the others have started %d, want more than the %d that they had before", n, own))
 	}
 	if n := sum(away, 0, stopAt); n != 0 {
-		wrong = append(wrong, fmt.Sprintf("%d starts without the store while it was there", n))
+		wrong = append(wrong, fmt.Sprintf("%d starts without the store while it was up", n))
 	}
 	return wrong
 }
@@ -77,13 +77,13 @@ func story(t *testing.T) (wrong []string) {
 func TestWithoutAServer(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var out bytes.Buffer
-	if err := tell(&out); err == nil || !strings.Contains(err.Error(), "install") || out.Len() > 0 {
+	if err := runStory(&out); err == nil || !strings.Contains(err.Error(), "install") || out.Len() > 0 {
 		t.Errorf("got %v and %q, want nothing but what to install", err, out.String())
 	}
 }
 
-// All end with the one that has started them, however that ends. Each has the same
-// pipe to write to, so that its end is that of the last.
+// All processes end with their parent, however that ends. All have the same pipe to write
+// to, which ends with the last process.
 func TestNobodyIsLeft(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -114,7 +114,7 @@ func TestNobodyIsLeft(t *testing.T) {
 	for lines.Scan() {
 	}
 	if err := lines.Err(); err != nil {
-		t.Errorf("somebody is left: %v", err)
+		t.Errorf("a process is left: %v", err)
 	}
 }
 

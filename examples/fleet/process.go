@@ -6,8 +6,8 @@ import (
 	"os/exec"
 )
 
-// A process is this program once more. Its standard input ends when we end, however
-// that is, and then it ends too.
+// A process is another instance of this program. Its standard input ends when its parent
+// ends, in whatever way, and then the process ends too.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -26,17 +26,17 @@ func start(args ...string) (*process, error) {
 	return p, p.cmd.Start()
 }
 
-// end ends the process, and returns what was wrong with it.
+// end ends the process, and returns its error.
 func (p *process) end() error {
 	p.stdin.Close()
 	return p.cmd.Wait()
 }
 
-// kill ends it as kill -9 does.
+// kill ends the process like kill -9.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
-	p.end() // that it was killed is no news
+	p.end() // the error is that it was killed
 }
 
-// orphaned returns when the process that has started this one ends it, or has ended.
+// orphaned returns when the parent process ends this one, or has ended.
 func orphaned() { io.Copy(io.Discard, os.Stdin) }

@@ -12,13 +12,12 @@ import (
 // ready is the path at which processes wait for each other.
 const ready = "/ready"
 
-// latency is what the service takes for an answer.
+// latency is how long the service takes for a response.
 const latency = 20 * time.Millisecond
 
-// A service allows limit requests in any second, by its own clock: it looks at the
-// clock when a request arrives.
+// A service allows limit requests in any second, by its own clock when a request arrives.
 type service struct {
-	came sync.WaitGroup // of those who are expected
+	came sync.WaitGroup // waits for the processes
 
 	mu       sync.Mutex // guards following fields
 	arrivals []arrival  // all, in order
@@ -34,7 +33,7 @@ type arrival struct {
 	refused bool
 }
 
-// ServeHTTP answers to a process at the path of its number.
+// ServeHTTP serves a process at the path of its number.
 func (s *service) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	number, path := req.URL.Path, ""
 	if number, path, _ = strings.Cut(number[1:], "/"); path == ready[1:] {
@@ -75,7 +74,7 @@ func (s *service) seen() []arrival {
 	return slices.Clone(s.arrivals)
 }
 
-// where returns the arrivals of which keep holds.
+// where returns the arrivals for which keep returns true.
 func where(all []arrival, keep func(arrival) bool) (some []arrival) {
 	for _, a := range all {
 		if keep(a) {

@@ -15,7 +15,7 @@ const (
 	limit     = 40 // in any second, of all processes together
 )
 
-// What happens at the end of which second.
+// The seconds at whose end something happens.
 const (
 	killAt   = 3
 	stopAt   = 5
@@ -23,20 +23,20 @@ const (
 	finishAt = 12
 )
 
-// A fleet is all that takes part.
+// A fleet is the processes, their server and the service.
 type fleet struct {
 	out     io.Writer
 	path    string // the server's
 	port    int
 	server  *process
-	crew    []*process // who lives
+	crew    []*process // the living processes
 	service service
 
 	stopped, again time.Time // when the server was
 }
 
-// tell tells the story.
-func tell(out io.Writer) (err error) {
+// runStory runs the story, and prints it to out.
+func runStory(out io.Writer) (err error) {
 	f := &fleet{out: out}
 	if f.path, err = findServer(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func tell(out io.Writer) (err error) {
 	return f.sum()
 }
 
-// play starts the processes, and lets happen what happens.
+// play starts the processes, and prints a row for each second.
 func (f *fleet) play(url string) error {
 	f.service.came.Add(processes)
 	for n := 1; n <= processes; n++ {
@@ -82,7 +82,7 @@ func (f *fleet) play(url string) error {
 	}
 	begin := time.Now()
 	fmt.Fprintf(f.out, "\n  %d processes share a limit of %d requests in any second by %s; each wants far more.\n", processes, limit, filepath.Base(f.path))
-	fmt.Fprintf(f.out, "  What the service refuses, all heed for a second.\n\n")
+	fmt.Fprintf(f.out, "  A refusal by the service pauses all of them for a second.\n\n")
 	fmt.Fprintf(f.out, "    %4s   %5s     1   2   3   4   %13s %8s\n", "time", "total", "without store", "refused")
 	shown := 0
 	for second := 1; second <= finishAt; second++ {
@@ -97,7 +97,7 @@ func (f *fleet) play(url string) error {
 	return nil
 }
 
-// row prints what has arrived within a second.
+// row prints the arrivals of one second.
 func (f *fleet) row(second int, all []arrival) {
 	fmt.Fprintf(f.out, "    %2d s   %5d  ", second, len(all))
 	for n := 1; n <= processes; n++ {
@@ -106,18 +106,18 @@ func (f *fleet) row(second int, all []arrival) {
 	fmt.Fprintf(f.out, "   %13d %8d\n", len(where(all, isAway)), len(where(all, isRefused)))
 }
 
-// turn is what happens after a second.
+// turn does what happens at the end of a second.
 func (f *fleet) turn(second int) (err error) {
 	switch second {
 	case killAt:
 		last := len(f.crew) - 1
 		f.crew[last].kill()
 		f.crew = f.crew[:last]
-		fmt.Fprintf(f.out, "           process %d is killed, as by kill -9: the others take its share\n", processes)
+		fmt.Fprintf(f.out, "           process %d is killed by kill -9: the others take its share\n", processes)
 	case stopAt:
 		f.stopped = time.Now()
 		err = f.server.end()
-		fmt.Fprintf(f.out, "           the server is stopped: each process keeps to 1/%d of the limit\n", processes)
+		fmt.Fprintf(f.out, "           the server is stopped: each process stays within 1/%d of the limit\n", processes)
 	case againAt:
 		f.again = time.Now()
 		server, err := startServer(f.path, f.port)
@@ -125,12 +125,12 @@ func (f *fleet) turn(second int) (err error) {
 			return err
 		}
 		f.server = server
-		fmt.Fprintf(f.out, "           the server is started again, empty: the processes find out when they ask\n")
+		fmt.Fprintf(f.out, "           the server is started again, empty: the processes find it at their next attempt\n")
 	}
 	return err
 }
 
-// sum tells whether the limit held.
+// sum prints and checks whether the limit held.
 func (f *fleet) sum() error {
 	all := f.service.seen()
 	away := where(all, isAway)
@@ -140,14 +140,14 @@ func (f *fleet) sum() error {
 			last = a.at
 		}
 	}
-	back := last.Add(time.Second) // what started without the store does not count any more
+	back := last.Add(time.Second) // starts without the store no longer count
 	before := where(all, func(a arrival) bool { return a.at.Before(f.stopped) })
 	after := where(all, func(a arrival) bool { return a.at.After(back) })
 	there, alone := max(most(before), most(after)), most(away)
 	const share = limit / processes
-	fmt.Fprintf(f.out, "\n  While the store was there: at most %d starts in any second, of %d, and %d refused.\n",
+	fmt.Fprintf(f.out, "\n  While the store was up: at most %d starts in any second, of %d, and %d refused.\n",
 		there, limit, len(where(before, isRefused))+len(where(after, isRefused)))
-	fmt.Fprintf(f.out, "  From its end until one second after the last start without it, %.1f s: %d starts without\n  it, at most %d in any second, of %d times %d; with the others at most %d. %d were refused.\n\n",
+	fmt.Fprintf(f.out, "  From its stop until one second after the last start without it, %.1f s: %d starts without\n  it, at most %d in any second, of %d times %d; all starts together at most %d. %d refused in all.\n\n",
 		back.Sub(f.stopped).Seconds(), len(away), alone, len(f.crew), share, most(all), len(where(all, isRefused)))
 	var errs []error
 	if there > limit {

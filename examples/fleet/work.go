@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// callers is how many goroutines of each process call the service without a break.
+// callers is how many goroutines of each process call the service continuously.
 const callers = 10
 
 // work is one process of the fleet: it calls the service at url as often as the
@@ -34,7 +34,7 @@ func work(addr, url string) error {
 	}
 	transport, err := headway.NewTransport(base{&http.Transport{MaxIdleConnsPerHost: callers}}, headway.Config{
 		Store:    budgets,
-		Secret:   []byte("the same in every process"), // from the environment, in earnest
+		Secret:   []byte("the same in every process"), // in production, from the environment
 		Observer: headway.ObserverFunc(observe),
 		Policies: []headway.Policy{{
 			Hosts:  []string{"*"},
@@ -56,7 +56,7 @@ func work(addr, url string) error {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				if err := call(ctx, &http.Client{Transport: transport}, url); err != nil {
-					cancel(err) // if it is not over anyway
+					cancel(err) // no effect after the end
 				}
 			}
 		})
@@ -68,7 +68,7 @@ func work(addr, url string) error {
 	return nil
 }
 
-// call makes one request. What the service says is for the Transport.
+// call makes one request. The Transport reads the response.
 func call(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(context.WithValue(ctx, awayKey{}, new(bool)), http.MethodGet, url, nil)
 	if err != nil {
@@ -81,8 +81,7 @@ func call(ctx context.Context, client *http.Client, url string) error {
 	return resp.Body.Close() // it is empty
 }
 
-// awayKey is that of a request's context for whether it was started without the
-// store.
+// awayKey is the context's key for whether a request was started without the store.
 type awayKey struct{}
 
 // observe is the Observer. It is called in the request's goroutine, before base.
@@ -92,7 +91,7 @@ func observe(ctx context.Context, e headway.Event) {
 	}
 }
 
-// base tells the service which requests were started without the store, for its
+// base marks the requests that were started without the store, for the service's
 // statistics.
 type base struct{ http.RoundTripper }
 

@@ -1,8 +1,8 @@
-// Observed sends a service a burst, is paused by it, and lives through its outage
-// and that of the store that keeps a budget. It prints why each slow request was
-// slow, and the metrics at the end. With -serve localhost:6060 it goes on, and
-// serves the page at /debug/headway and the metrics for Prometheus at /metrics. Its
-// status is 0 only when what was counted is what was sent.
+// Observed sends a burst to a service, is paused by it, and passes through an outage of
+// the service and of the store that keeps a budget. It prints why slow requests were
+// slow, and the metrics at the end. With -serve localhost:6060 it goes on running, and
+// serves the page at /debug/headway and the metrics for Prometheus at /metrics. The exit
+// status is 0 only if the metrics count exactly the requests that were sent.
 package main
 
 import (
@@ -27,13 +27,13 @@ func run(address string) error {
 	s := new(service)
 	server := httptest.NewServer(s)
 	defer server.Close()
-	// A kept connection that breaks makes http.Transport send a second time.
+	// If a kept connection breaks, http.Transport sends the request again.
 	o, err := observe(&http.Transport{DisableKeepAlives: true}, os.Stdout)
 	if err != nil {
 		return err
 	}
 	if address == "" {
-		return tell(o, s, server.URL, os.Stdout)
+		return runStory(o, s, server.URL, os.Stdout)
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -48,7 +48,7 @@ func run(address string) error {
 			return err
 		default:
 		}
-		if err := tell(o, s, server.URL, os.Stdout); err != nil {
+		if err := runStory(o, s, server.URL, os.Stdout); err != nil {
 			return err
 		}
 	}

@@ -18,15 +18,15 @@ type direct struct{ *service }
 
 func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	header := make(http.Header)
-	status := d.answer(header)
+	status := d.respond(header)
 	if status == 0 {
 		return nil, errors.New("connection reset")
 	}
 	return &http.Response{StatusCode: status, Header: header, Body: http.NoBody, Request: req}, nil
 }
 
-// told calls f after the story, in virtual time and without a network.
-func told(t *testing.T, f func(*observed, string)) {
+// afterStory runs the story in virtual time and without a network, and calls f.
+func afterStory(t *testing.T, f func(*observed, string)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
 		var out strings.Builder
@@ -34,7 +34,7 @@ func told(t *testing.T, f func(*observed, string)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tell(o, s, "http://api.example.com", &out); err != nil {
+		if err := runStory(o, s, "http://api.example.com", &out); err != nil {
 			t.Error(err)
 		}
 		f(o, out.String())
@@ -43,18 +43,18 @@ func told(t *testing.T, f func(*observed, string)) {
 
 func get(h http.Handler, url string) string {
 	w, req := httptest.NewRecorder(), httptest.NewRequest("GET", url, nil)
-	req.Host = "localhost" // the page answers to no other
+	req.Host = "localhost" // the page requires it
 	h.ServeHTTP(w, req)
 	return w.Body.String()
 }
 
-// TestStory tells it, and looks at the page.
+// TestStory runs the story, and checks the page.
 func TestStory(t *testing.T) {
-	told(t, func(o *observed, out string) {
+	afterStory(t, func(o *observed, out string) {
 		for _, want := range []string{
-			`"burst": api.example.com: waited 2s: `, "a 429 pauses everybody for 2 s", "the breaker is open", "the breaker is closed",
+			`"burst": api.example.com: waited 2s: `, "a 429 pauses all requests for 2 s", "the breaker is open", "the breaker is closed",
 			`refused at once; headway: policy "service" throttled`, `└ headway wait  2s`, `held: cause=pause`,
-			"the store is away: no route to the store", "decided without the store", "the store is back",
+			"the store is down: no route to the store", "decided without the store", "the store is up",
 		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in:\n%s", want, out)
@@ -66,10 +66,10 @@ func TestStory(t *testing.T) {
 	})
 }
 
-// TestGrafana: every metric and label that the dashboard and the alerts name is
-// in a real scrape.
+// TestGrafana checks that every metric and label of the dashboard and the alerts is in a
+// real scrape.
 func TestGrafana(t *testing.T) {
-	told(t, func(o *observed, _ string) {
+	afterStory(t, func(o *observed, _ string) {
 		scrape := get(o.handler(), "/metrics")
 		labels := map[string][]string{"headway_": nil} // by metric
 		for line := range strings.Lines(scrape) {

@@ -27,25 +27,25 @@ import (
 	otelheadway "github.com/headway-go/headway/otel"
 )
 
-// slow is the wait from which on a request is worth a line.
+// slow is the least wait for which a request is printed.
 const slow = 1500 * time.Millisecond
 
-// An observed is a Transport, another whose budget is in a store, and all that
-// looks at them.
+// An observed is a Transport, another whose budget is in a store, and the observers of
+// both.
 type observed struct {
 	*headway.Transport
 	stored   *headway.Transport
 	store    shaky
 	recent   debug.Recent
 	registry *prometheus.Registry
-	teller   *teller
+	narrator *narrator
 	spans    *tracetest.InMemoryExporter
 	tracer   trace.Tracer
 }
 
-// observe returns a Transport over base. It tells w of slow requests.
+// observe returns Transports over base. Slow requests are printed to w.
 func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
-	o := &observed{registry: prometheus.NewRegistry(), teller: &teller{w: w, begin: time.Now()}, spans: tracetest.NewInMemoryExporter()}
+	o := &observed{registry: prometheus.NewRegistry(), narrator: &narrator{w: w, begin: time.Now()}, spans: tracetest.NewInMemoryExporter()}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(o.spans))
 	o.tracer = tracers.Tracer("observed")
 	exporter, err := otelprometheus.New(
@@ -67,7 +67,7 @@ func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
 			Rules:   []headway.Rule{{Name: "requests", Limit: limiter.Limit{N: perSecond, Per: time.Second, Strict: true}}},
 			Breaker: &breaker.Config{Failures: 3, OpenFor: time.Second},
 		}},
-		Observer: headway.MultiObserver(metrics, &o.recent, o.teller),
+		Observer: headway.MultiObserver(metrics, &o.recent, o.narrator),
 	})
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func observe(base http.RoundTripper, w io.Writer) (*observed, error) {
 			MaxWait: headway.NoWait,
 			Limits:  []limiter.Limit{limiter.PerSecond(8)}, // a quarter of that without the store
 		}},
-		Observer: headway.MultiObserver(metrics, &o.recent, o.teller),
+		Observer: headway.MultiObserver(metrics, &o.recent, o.narrator),
 		Store:    &o.store,
 		Secret:   []byte("no keys here"),
 	})
@@ -94,7 +94,7 @@ func (o *observed) handler() http.Handler {
 	return mux
 }
 
-// print writes all metrics but the buckets of histograms.
+// print writes all metrics except the buckets of histograms.
 func (o *observed) print(w io.Writer) error {
 	families, err := o.registry.Gather()
 	if err != nil {
@@ -114,52 +114,53 @@ func (o *observed) print(w io.Writer) error {
 	return nil
 }
 
-// A teller writes a line for some requests of each burst that were slow or refused
-// and, as an Observer, for what else a reader should know.
-type teller struct {
+// A narrator prints some of each burst's requests that were slow or refused, and, as an
+// Observer, the other events of the story.
+type narrator struct {
 	begin time.Time
 
-	mu   sync.Mutex // guards following fields
-	w    io.Writer
-	told map[string]int // by burst and end
+	mu    sync.Mutex // guards following fields
+	w     io.Writer
+	shown map[string]int // printed requests, by burst and result
 }
 
-// trace tells what held a request up, of three at most that ended alike.
-func (t *teller) trace(burst string, tr *headway.Trace) {
+// trace prints what held a request up, for at most three requests of a burst with the
+// same result.
+func (t *narrator) trace(burst string, tr *headway.Trace) {
 	for _, r := range tr.Requests() {
 		var throttled *headway.ThrottledError
 		refused := errors.As(r.Err, &throttled)
 		if (refused || r.Wait >= slow) && t.first(fmt.Sprint(burst, refused)) {
-			t.say("%q: %v", burst, r)
+			t.print("%q: %v", burst, r)
 		}
 	}
 }
 
-func (t *teller) first(what string) bool {
+func (t *narrator) first(what string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.told == nil {
-		t.told = map[string]int{}
+	if t.shown == nil {
+		t.shown = map[string]int{}
 	}
-	t.told[what]++
-	return t.told[what] <= 3
+	t.shown[what]++
+	return t.shown[what] <= 3
 }
 
 // Observe implements headway.Observer.
-func (t *teller) Observe(_ context.Context, e headway.Event) {
+func (t *narrator) Observe(_ context.Context, e headway.Event) {
 	switch {
 	case e.Kind == headway.EventPause:
-		t.say("a %d pauses everybody for %.0f s", e.Status, e.Pause.Seconds())
+		t.print("a %d pauses all requests for %.0f s", e.Status, e.Pause.Seconds())
 	case e.Kind == headway.EventOpen || e.Kind == headway.EventClosed:
-		t.say("the breaker is %v", e.Kind)
+		t.print("the breaker is %v", e.Kind)
 	case e.Kind == headway.EventStoreDown:
-		t.say("the store is away: %v", e.Err)
+		t.print("the store is down: %v", e.Err)
 	case e.Kind == headway.EventStoreUp:
-		t.say("the store is back")
+		t.print("the store is up")
 	}
 }
 
-func (t *teller) say(format string, args ...any) {
+func (t *narrator) print(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(t.w, "    %5.2f s   "+format+"\n", append([]any{time.Since(t.begin).Seconds()}, args...)...)

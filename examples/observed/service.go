@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// perSecond is what the service allows in any second; the client keeps to it.
+// perSecond is what the service allows in any second, and what the client's limit is.
 const perSecond = 20
 
-// A service allows perSecond, and says what it has left. It can be told to be
-// elsewhere.
+// A service allows perSecond requests, and announces what is left. Its mode can be
+// changed.
 type service struct {
 	mu    sync.Mutex // guards following fields
 	is    mode
-	got   int // requests, whatever became of them
-	other int // units that others have spent
+	got   int // requests that have arrived
+	other int // units that other clients have spent
 }
 
 type mode int
@@ -38,8 +38,8 @@ func (s *service) requests() int {
 	return s.got
 }
 
-// answer returns the status of an answer and adds to its header; 0 is none.
-func (s *service) answer(h http.Header) int {
+// respond returns the status of a response and adds to its header; 0 means no response.
+func (s *service) respond(h http.Header) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.got++
@@ -51,7 +51,7 @@ func (s *service) answer(h http.Header) int {
 	case down:
 		return 0
 	}
-	// A quota of a day, that others spend from too.
+	// A quota per day, from which other clients spend too.
 	if s.got%10 == 0 {
 		s.other += 3
 	}
@@ -59,13 +59,13 @@ func (s *service) answer(h http.Header) int {
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, 100_000-s.got-s.other)))
 	h.Set("X-RateLimit-Reset", "86400")
 	if s.got%25 == 0 {
-		h.Set("X-RateLimit-Remaining", "plenty") // nobody can read that
+		h.Set("X-RateLimit-Remaining", "plenty") // not a number
 	}
 	return http.StatusOK
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	status := s.answer(w.Header())
+	status := s.respond(w.Header())
 	if status == 0 {
 		panic(http.ErrAbortHandler) // breaks the connection
 	}

@@ -15,17 +15,17 @@ import (
 	"github.com/headway-go/headway"
 )
 
-// tell sends requests to the service at url and tells w of them. The error says
-// what was counted wrong.
-func tell(o *observed, s *service, url string, w io.Writer) error {
-	fmt.Fprintf(w, "\n  A service allows %d requests a second. What made requests slow:\n\n", perSecond)
+// runStory sends requests to the service at url, and prints the story to w. The error
+// says what was counted wrong.
+func runStory(o *observed, s *service, url string, w io.Writer) error {
+	fmt.Fprintf(w, "\n  A service allows %d requests per second. What made requests slow:\n\n", perSecond)
 	before := s.requests()
-	c := caller{transport: o, url: url, trace: o.teller.trace, tracer: o.tracer}
+	c := caller{transport: o, url: url, trace: o.narrator.trace, tracer: o.tracer}
 
-	c.burst("burst", 50) // the last tenth of them waits for two seconds
+	c.burst("burst", 50) // the last ten wait for two seconds
 	time.Sleep(2500 * time.Millisecond)
 
-	s.become(busy) // the first of these is told to wait
+	s.become(busy) // the first request is refused with a Retry-After
 	c.burst("paused", 1)
 	time.Sleep(200 * time.Millisecond)
 	c.burst("after the pause", 5)
@@ -46,18 +46,18 @@ func tell(o *observed, s *service, url string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := q.Spend(context.Background(), 5); err != nil { // as if by another program
+	if err := q.Spend(context.Background(), 5); err != nil { // as if spent by another program
 		return err
 	}
 	c.all.Wait()
 
-	stored := caller{transport: o.stored, url: url, trace: o.teller.trace, tracer: o.tracer}
+	stored := caller{transport: o.stored, url: url, trace: o.narrator.trace, tracer: o.tracer}
 	o.store.away.Store(true)
 	stored.burst("without the store", 4)
 	stored.all.Wait()
 	o.store.away.Store(false)
 	time.Sleep(time.Second)
-	stored.burst("finds out that it is back", 1)
+	stored.burst("finds the store up again", 1)
 	time.Sleep(time.Second)
 	stored.burst("with the store", 1)
 	stored.all.Wait()
@@ -72,7 +72,7 @@ func tell(o *observed, s *service, url string, w io.Writer) error {
 	return c.check(o, s)
 }
 
-// A caller makes calls, and sends each that failed once more.
+// A caller makes calls, each with one retry.
 type caller struct {
 	transport http.RoundTripper
 	url       string
@@ -80,12 +80,12 @@ type caller struct {
 	tracer    oteltrace.Tracer
 	all       sync.WaitGroup
 	calls     int
-	last      string // what the last burst was called
+	last      string // the name of the last burst
 }
 
-// burst makes n calls at once.
+// burst makes n calls at once, under a name.
 func (c *caller) burst(what string, n int) {
-	first := what != c.last // of bursts with that name
+	first := what != c.last // the first burst with that name
 	c.last = what
 	for i := range n {
 		c.calls++
@@ -94,7 +94,7 @@ func (c *caller) burst(what string, n int) {
 		ctx := headway.WithTrace(context.Background(), trace)
 		c.all.Go(func() {
 			defer func() { c.trace(what, trace) }()
-			if first && i == n-1 { // it has spans
+			if first && i == n-1 { // this call has spans
 				var span oteltrace.Span
 				ctx, span = c.tracer.Start(ctx, name)
 				defer span.End()
@@ -108,11 +108,11 @@ func (c *caller) burst(what string, n int) {
 	}
 }
 
-// send reports whether there is no use in sending once more.
+// send sends a request, and reports whether a retry would be pointless.
 func (c *caller) send(ctx context.Context) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/items", nil)
 	if err != nil {
-		panic(err) // the URL is ours
+		panic(err) // the URL is valid
 	}
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *caller) send(ctx context.Context) bool {
 	return resp.StatusCode != http.StatusTooManyRequests
 }
 
-// check compares what was counted with what was sent.
+// check compares the metrics with the requests that were sent.
 func (c *caller) check(o *observed, s *service) error {
 	families, err := o.registry.Gather()
 	if err != nil {

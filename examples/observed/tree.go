@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// printTree writes the spans of every call that has some, each below its parent,
-// with the events that say what held it up.
+// printTree prints the spans of every traced call, each below its parent, with the events
+// that say what held it up.
 func printTree(w io.Writer, spans tracetest.SpanStubs) {
 	for _, s := range spans {
 		if !s.Parent.IsValid() {

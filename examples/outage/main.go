@@ -1,6 +1,6 @@
-// Outage calls a service that dies, hangs and comes back, thirty times a second,
-// and prints once a second what became of it. Its status is 0 only when the
-// service got nothing but probes while it was down, and nobody waited for it.
+// Outage calls a service thirty times per second, while it dies, hangs and recovers, and
+// prints the results once per second. The exit status is 0 only if the service received
+// nothing but probes while it was down, and no request waited for it.
 package main
 
 import (
@@ -13,9 +13,9 @@ import (
 func main() {
 	s := new(service)
 	server := httptest.NewServer(s)
-	// A kept connection that breaks makes http.Transport send a second time.
+	// If a kept connection breaks, http.Transport sends the request again.
 	base := &http.Transport{DisableKeepAlives: true}
-	err := tell(base, server.URL, s)
+	err := runStory(base, server.URL, s)
 	server.Close()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "outage:", err)

@@ -26,8 +26,8 @@ func (s *service) mode() mode    { return mode(s.is.Load()) }
 func (s *service) become(m mode) { s.is.Store(int32(m)) }
 func (s *service) requests() int { return int(s.sent.Load()) }
 
-// answer reports whether there is an answer, once it has come to that.
-func (s *service) answer(ctx context.Context) bool {
+// respond returns when the response is due, and reports whether there is one.
+func (s *service) respond(ctx context.Context) bool {
 	s.sent.Add(1)
 	if s.mode() == hanging {
 		<-ctx.Done()
@@ -36,7 +36,7 @@ func (s *service) answer(ctx context.Context) bool {
 }
 
 func (s *service) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
-	if !s.answer(req.Context()) {
+	if !s.respond(req.Context()) {
 		panic(http.ErrAbortHandler) // breaks the connection
 	}
 }

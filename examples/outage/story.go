@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	perSecond = 30 // requests that callers want to make
-	limit     = 25 // and may
+	perSecond = 30 // requests that callers make
+	limit     = 25 // requests per second that the service allows
 )
 
-// acts is what happens to the service, and for how many seconds.
+// acts are the modes of the service, and how many seconds each lasts.
 var acts = []struct {
 	mode    mode
 	seconds int
 }{{up, 2}, {dead, 3}, {hanging, 3}, {up, 4}}
 
-// A tally counts what became of requests.
+// A tally counts the results of requests.
 type tally struct {
 	mu     sync.Mutex // guards following fields
 	counts counts
-	waited time.Duration // the longest that one waited who came while it was open
+	waited time.Duration // the longest wait of a request that came while the breaker was open
 }
 
 type counts struct {
-	answered, failed int
-	refused          int // by the breaker
+	responses, failed int
+	refused           int // by the breaker
 }
 
-// tell makes requests over base to the service at url, and tells of them.
-func tell(base http.RoundTripper, url string, s *service) error {
+// runStory makes requests over base to the service at url, and prints the results.
+func runStory(base http.RoundTripper, url string, s *service) error {
 	transport, err := headway.NewTransport(base, headway.Config{Policies: []headway.Policy{{
 		Hosts:          []string{"*"},
 		Limits:         []limiter.Limit{{N: limit, Per: time.Second, Law: limiter.Bucket, Burst: 5}},
@@ -51,8 +51,8 @@ func tell(base http.RoundTripper, url string, s *service) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n  %d requests a second to a service that allows %d; 3 failures in a row open the breaker:\n\n", perSecond, limit)
-	fmt.Printf("    %4s   %-8s %5s %9s %7s %8s %8s   %s\n", "time", "service", "sent", "answered", "failed", "refused", "in line", "breaker")
+	fmt.Printf("\n  %d requests per second go to a service that allows %d; 3 failures in a row open the breaker:\n\n", perSecond, limit)
+	fmt.Printf("    %4s   %-8s %5s %9s %7s %8s %8s   %s\n", "time", "service", "sent", "responses", "failed", "refused", "in line", "breaker")
 
 	var all sync.WaitGroup
 	total, before, down, second := new(tally), counts{}, 0, 0
@@ -71,7 +71,7 @@ func tell(base http.RoundTripper, url string, s *service) error {
 			if act.mode != up {
 				down += sent
 			}
-			fmt.Printf("    %2d s   %-8v %5d %9d %7d %8d %8d   %v\n", second, act.mode, sent, now.answered-before.answered,
+			fmt.Printf("    %2d s   %-8v %5d %9d %7d %8d %8d   %v\n", second, act.mode, sent, now.responses-before.responses,
 				now.failed-before.failed, now.refused-before.refused, h.Waiting, h.Breakers[0].State)
 			if state := h.Breakers[0].State; state != breaker.Closed && h.Waiting > 1 {
 				errs = append(errs, fmt.Errorf("%d in line at %d s, while the breaker is %v", h.Waiting, second, state))
@@ -80,15 +80,15 @@ func tell(base http.RoundTripper, url string, s *service) error {
 		}
 	}
 	all.Wait()
-	fmt.Printf("\n  In 6 s of outage the service got %d of %d requests: what opened the breaker, and probes.\n", down, 6*perSecond)
-	fmt.Printf("  Of those who came while it was open, nobody waited longer than %.1f s.\n\n", total.waited.Seconds())
-	// Three that failed, one that started at the same time, and a probe in every
-	// half second at most.
+	fmt.Printf("\n  In 6 s of outage the service received %d of %d requests: those that opened the breaker, and probes.\n", down, 6*perSecond)
+	fmt.Printf("  While the breaker was open, no request waited longer than %.1f s.\n\n", total.waited.Seconds())
+	// Three failures, one request that started at the same time as a failure, and at
+	// most a probe in every half second.
 	if down > 3+1+12 {
-		errs = append(errs, fmt.Errorf("the service got %d requests while it was down", down))
+		errs = append(errs, fmt.Errorf("the service received %d requests while it was down", down))
 	}
 	if total.waited > 100*time.Millisecond {
-		errs = append(errs, fmt.Errorf("somebody waited %v for a service that was down", total.waited))
+		errs = append(errs, fmt.Errorf("a request waited %v for a service that was down", total.waited))
 	}
 	if host.State() != breaker.Closed {
 		errs = append(errs, errors.New("the breaker has not closed"))
@@ -96,11 +96,11 @@ func tell(base http.RoundTripper, url string, s *service) error {
 	return errors.Join(errs...)
 }
 
-// call makes one request and counts what becomes of it.
+// call makes one request and counts its result.
 func (t *tally) call(transport http.RoundTripper, host *headway.HostBreaker, url string) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
 	if err != nil {
-		panic(err) // the URL is ours
+		panic(err) // the URL is valid
 	}
 	open, begin := host.State() == breaker.Open, time.Now()
 	resp, err := transport.RoundTrip(req)
@@ -111,7 +111,7 @@ func (t *tally) call(transport http.RoundTripper, host *headway.HostBreaker, url
 	defer t.mu.Unlock()
 	switch {
 	case err == nil:
-		t.counts.answered++
+		t.counts.responses++
 	case errors.Is(err, headway.ErrOpen):
 		t.counts.refused++
 		if open {

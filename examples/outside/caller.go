@@ -9,20 +9,20 @@ import (
 	"github.com/headway-go/headway"
 )
 
-// A caller uses tokens of the server.
+// A caller sends requests that use tokens.
 type caller struct {
 	url  string
 	http *http.Client
 }
 
-// usedInHeader is how a rule learns what a request has used.
+// usedInHeader is a Rule.Settle: it reads from a response what the request has used.
 func usedInHeader(resp *http.Response) (int64, bool) {
 	used, err := strconv.ParseInt(resp.Header.Get("Used"), 10, 64)
 	return used, err == nil
 }
 
-// ask sends a request that is estimated at some tokens and will use others, as
-// the answer's header tells. It returns what was used.
+// ask sends a request that is estimated at some number of tokens and uses another, which
+// the response's header announces. It returns the number used.
 func (c *caller) ask(name string, estimate, wants int64) (int64, error) {
 	resp, err := c.send(name, estimate, wants, false)
 	if err != nil {
@@ -31,12 +31,12 @@ func (c *caller) ask(name string, estimate, wants int64) (int64, error) {
 	defer resp.Body.Close()
 	used, ok := usedInHeader(resp)
 	if !ok {
-		return 0, fmt.Errorf("the server told %s", resp.Status)
+		return 0, fmt.Errorf("got status %s", resp.Status)
 	}
 	return used, nil
 }
 
-// stream is ask for an answer that tells in its body what it has used.
+// stream is like ask, for a response that announces the number in its body.
 func (c *caller) stream(name string, estimate, wants int64) (int64, error) {
 	resp, err := c.send(name, estimate, wants, true)
 	if err != nil {
@@ -48,8 +48,8 @@ func (c *caller) stream(name string, estimate, wants int64) (int64, error) {
 		return 0, err
 	}
 	var used int64
-	if _, err := fmt.Sscanf(string(text), "an answer\nused %d\n", &used); err != nil {
-		return 0, fmt.Errorf("the server told %s: %q", resp.Status, text)
+	if _, err := fmt.Sscanf(string(text), "a response\nused %d\n", &used); err != nil {
+		return 0, fmt.Errorf("got status %s: %q", resp.Status, text)
 	}
 	return used, headway.Settle(resp, "tokens", used)
 }

@@ -1,8 +1,8 @@
-// Outside keeps a budget of tokens, as services that run language models have
-// one, although much of it is spent where the client cannot see: what a request
-// uses is known only after its answer, and other programs use the same account.
-// Its status is 0 only when the budget was right all along and the server had
-// to refuse nobody.
+// Outside stays within a budget of tokens, like those of services that run language
+// models, although much of it is spent where the client cannot see: what a request uses
+// is known only after its response, and other programs use the same account. The exit
+// status is 0 only if the budget was right after every step, and the server refused no
+// request.
 package main
 
 import (
@@ -19,7 +19,7 @@ const (
 
 func main() {
 	s := httptest.NewServer(new(server))
-	err := tell(nil, s.URL)
+	err := runStory(nil, s.URL)
 	s.Close()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "outside:", err)

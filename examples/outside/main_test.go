@@ -17,12 +17,12 @@ func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// TestStory tells it without a network between, where the last request starts
-// when the debt has aged out: to the nanosecond.
+// TestStory runs the story without a network: the last request starts exactly when the
+// debt has aged out.
 func TestStory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		if err := tell(direct{new(server)}, "http://api.example.com"); err != nil {
+		if err := runStory(direct{new(server)}, "http://api.example.com"); err != nil {
 			t.Error(err)
 		}
 		if got := time.Since(begin); got != 3*time.Second {
@@ -31,7 +31,7 @@ func TestStory(t *testing.T) {
 	})
 }
 
-// TestServer proves that the server refuses whoever comes too early.
+// TestServer checks that the server refuses requests that come too early.
 func TestServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begin := new(server), time.Now()

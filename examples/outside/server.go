@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A server lets an account use so many tokens in any period. What a request
-// uses it knows only when it has answered: so it lets in whoever comes while
-// there is a token left, and nobody while there is none.
+// A server allows an account a number of tokens in any period. It knows what a request
+// uses only after its response, so that it allows requests while there is a token left,
+// and refuses them while there is none.
 //
-// The header Wants says what a request will use. The answer to one with the
-// header Stream tells it in the body, that to any other in the header Used.
+// A request's header Wants is what it will use. The response to a request with the header
+// Stream announces the number in its body, and any other response in its header Used.
 type server struct {
 	mu   sync.Mutex // guards following fields
 	uses []use
@@ -56,8 +56,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	if req.Header.Get("Stream") == "" {
 		w.Header().Set("Used", strconv.FormatInt(tokens, 10))
-		io.WriteString(w, "an answer\n")
+		io.WriteString(w, "a response\n")
 		return
 	}
-	fmt.Fprintf(w, "an answer\nused %d\n", tokens)
+	fmt.Fprintf(w, "a response\nused %d\n", tokens)
 }

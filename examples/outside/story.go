@@ -13,9 +13,9 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// tell lets four parties spend one budget, over base, and prints what is left
-// after each step. The error names every step after which that was wrong.
-func tell(base http.RoundTripper, url string) error {
+// runStory has four parties spend one budget, over base, and prints what is left after
+// each step. The error names every step after which that was wrong.
+func runStory(base http.RoundTripper, url string) error {
 	st := &story{begin: time.Now()}
 	transport, err := headway.NewTransport(base, headway.Config{
 		Policies: []headway.Policy{{
@@ -39,12 +39,12 @@ func tell(base http.RoundTripper, url string) error {
 	client := &caller{url: url, http: &http.Client{Transport: transport}}
 	other := &caller{url: url, http: &http.Client{Transport: base}} // Headway does not see what it does
 
-	fmt.Printf("\n  An account has %d tokens in any %.0f s. Much of them is spent out of the client's sight:\n\n", budget, period.Seconds())
+	fmt.Printf("\n  An account has %d tokens in any %.0f s. Many of them are spent out of the client's sight:\n\n", budget, period.Seconds())
 	fmt.Printf("    time   %-62s %6s\n", "", "left")
 
 	used, err := client.ask("a request, estimated at 400", 400, 150)
 	st.fail(err)
-	st.step(850, "  used %d, says its header: Rule.Settle gives the rest back", used)
+	st.step(850, "  used %d, says its header: Rule.Settle returns the rest", used)
 
 	st.until(period / 4)
 	used, err = other.ask("", 0, 300)
@@ -75,12 +75,12 @@ func tell(base http.RoundTripper, url string) error {
 	waiting.Wait()
 
 	if st.wrong == nil {
-		fmt.Print("\n  The client always knew what was left, and the server refused nobody.\n\n")
+		fmt.Print("\n  The client always knew what was left, and the server refused no request.\n\n")
 	}
 	return st.wrong
 }
 
-// A story is what has been told so far.
+// A story is the state of the story so far.
 type story struct {
 	begin time.Time
 	quota *headway.Quota
@@ -89,7 +89,7 @@ type story struct {
 	wrong error
 }
 
-// until lets time pass until the story is so old.
+// until waits until the story has that age.
 func (st *story) until(age time.Duration) { time.Sleep(time.Until(st.begin.Add(age))) }
 
 // step prints a line, and checks what is left.
@@ -114,14 +114,14 @@ func (st *story) fail(err error) {
 	st.wrong = errors.Join(st.wrong, err)
 }
 
-// nameKey is the context's key for the name of what is asked for.
+// nameKey is the context's key for the name of a request.
 type nameKey struct{}
 
 func named(name string) context.Context {
 	return context.WithValue(context.Background(), nameKey{}, name)
 }
 
-// started tells of the start of what has a name.
+// started prints the start of a request that has a name.
 func (st *story) started(ctx context.Context, e headway.Event) {
 	if name, ok := ctx.Value(nameKey{}).(string); ok && e.Kind == headway.EventStart {
 		st.line(e.Remaining, name)

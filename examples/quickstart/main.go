@@ -1,6 +1,6 @@
 // Quickstart sends 300 requests from 20 goroutines to a server that allows 50
-// in any second: first with a bare http.Client, then with the same client
-// wrapped by Headway. Its status is 0 only when the second saw no 429.
+// in any second: first with a bare http.Client, then with a client whose transport is
+// Headway. The exit status is 0 only if the second client received no 429.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	perSecond = 50 // what the server allows, and what Headway is told
+	perSecond = 50 // the limit of the server, and of the client's policy
 	requests  = 300
 	callers   = 20
 
@@ -38,7 +38,7 @@ func run() error {
 		return err
 	}
 
-	fmt.Printf("\n  A server allows %d requests in any second and answers 429 beyond that.\n", perSecond)
+	fmt.Printf("\n  A server allows %d requests in any second, and refuses the others with a 429.\n", perSecond)
 	fmt.Printf("  %d requests from %d goroutines, 0 to %d ms of latency each way:\n\n", requests, callers, latency.Milliseconds())
 	fmt.Printf("  %-16s %5s %5s %9s %14s\n", "", "200", "429", "time", "longest wait")
 	if _, err := measure("bare http.Client", bare); err != nil {
@@ -51,35 +51,35 @@ func run() error {
 	fmt.Printf("\n  Ideal, with %d at once and %d more each second: %.2f s. Headway took %.2f s longer.\n\n",
 		perSecond, perSecond, ideal.Seconds(), (got.took - ideal).Seconds())
 	if got.ok != requests {
-		return fmt.Errorf("with Headway, %d requests were answered with 429", got.refused)
+		return fmt.Errorf("with Headway, %d requests were refused with a 429", got.refused)
 	}
 	return nil
 }
 
-// A result is how the requests of one client went.
+// A result sums up the requests of one client.
 type result struct {
-	ok, refused   int // answered with 200, with 429
+	ok, refused   int // responses with status 200, with 429
 	took, longest time.Duration
 }
 
-// An answer is how one request went.
-type answer struct {
+// An outcome is the outcome of one request.
+type outcome struct {
 	status int
-	wait   time.Duration // from asking for it to the answer
+	wait   time.Duration // from the call to the response
 	err    error
 }
 
-// measure sends all requests to a fresh server and prints a row about them.
+// measure sends all requests to a new server, and prints their row.
 func measure(name string, client *http.Client) (result, error) {
 	s := httptest.NewServer(new(server))
 	defer s.Close()
 
 	begin := time.Now()
-	answers := make(chan answer, requests)
+	outcomes := make(chan outcome, requests)
 	for range callers {
 		go func() {
 			for range requests / callers {
-				answers <- get(client, s.URL)
+				outcomes <- get(client, s.URL)
 			}
 		}()
 	}
@@ -89,7 +89,7 @@ func measure(name string, client *http.Client) (result, error) {
 	defer redraw.Stop()
 	for r.ok+r.refused < requests {
 		select {
-		case a := <-answers:
+		case a := <-outcomes:
 			switch {
 			case a.err != nil:
 				return r, a.err
@@ -107,23 +107,23 @@ func measure(name string, client *http.Client) (result, error) {
 		r.took = time.Since(begin)
 	}
 	if onTerminal {
-		fmt.Print("\x1b[K") // no bar any more
+		fmt.Print("\x1b[K") // clears the bar
 	}
 	fmt.Println(r.row(name))
 	return r, nil
 }
 
-func get(client *http.Client, url string) answer {
+func get(client *http.Client, url string) outcome {
 	begin := time.Now()
 	resp, err := client.Get(url)
 	if err != nil {
-		return answer{err: err}
+		return outcome{err: err}
 	}
 	defer resp.Body.Close()
-	return answer{status: resp.StatusCode, wait: time.Since(begin)}
+	return outcome{status: resp.StatusCode, wait: time.Since(begin)}
 }
 
-// onTerminal says that somebody watches stdout.
+// onTerminal reports whether stdout is a terminal.
 var onTerminal = func() bool {
 	info, err := os.Stdout.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// latency is the longest that the network takes, each way.
+// latency is the longest latency of the network, each way.
 const latency = 20 * time.Millisecond
 
 // A server allows perSecond requests in any second, by its own clock: it looks
 // at the clock when a request arrives, not when it was sent.
 type server struct {
 	mu       sync.Mutex
-	arrivals [perSecond]time.Time // those that were allowed, oldest at next
+	arrivals [perSecond]time.Time // of allowed requests, the oldest at next
 	next     int
 }
 
-// allow reports whether the last second had room for a request that arrives.
+// allow reports whether a request that arrives now is allowed, and counts it.
 func (s *server) allow() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,9 +32,9 @@ func (s *server) allow() bool {
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	time.Sleep(rand.N(latency)) // on its way here
+	time.Sleep(rand.N(latency)) // of the request
 	allowed := s.allow()
-	time.Sleep(rand.N(latency)) // on its way back
+	time.Sleep(rand.N(latency)) // of the response
 	if !allowed {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}

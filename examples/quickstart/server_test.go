@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestServer proves that the server is as strict as it says: without that, no
-// 429 would say nothing about Headway.
+// TestServer checks that the server enforces its limit: otherwise the absence of a 429
+// would prove nothing about Headway.
 func TestServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begin := new(server), time.Now()

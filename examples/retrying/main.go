@@ -1,7 +1,7 @@
-// Retrying sends requests to a server on this machine that fails in many ways,
-// and tells what became of each. Then the server goes down for everybody, and
-// the retries must not make it worse. Its status is 0 only when every request
-// was sent as often as is safe, and the outage was not amplified.
+// Retrying sends requests to a server on this machine that fails in many ways, and
+// prints the result of each. Then a server is down for all requests, and retries must
+// not make that worse. The exit status is 0 only if every request was sent as often as
+// is safe, and retries did not amplify the outage.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 func main() {
 	flaky, down := httptest.NewServer(new(server)), httptest.NewServer(new(server))
 	base := new(http.Transport)
-	err := tell(base, flaky.URL, down.URL)
+	err := runStory(base, flaky.URL, down.URL)
 	base.CloseIdleConnections()
 	flaky.Close()
 	down.Close()

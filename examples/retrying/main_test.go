@@ -33,17 +33,17 @@ func (b byHost) RoundTrip(req *http.Request) (*http.Response, error) {
 	return b[req.URL.Host].RoundTrip(req)
 }
 
-// TestStory tells it without a network between, in no time.
+// TestStory runs the story in virtual time, without a network.
 func TestStory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := byHost{"flaky.test": direct{new(server)}, "down.test": direct{new(server)}}
-		if err := tell(base, "http://flaky.test", "http://down.test"); err != nil {
+		if err := runStory(base, "http://flaky.test", "http://down.test"); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// TestServer proves that the server is flaky.
+// TestServer checks that the server fails as its paths say.
 func TestServer(t *testing.T) {
 	s := direct{new(server)}
 	for i, want := range []int{503, 429, 0, 200, 200} {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A server does to the n-th attempt of a request what the n-th word of its path
-// says, and the last of them ever after.
+// A server handles the n-th attempt of a request as the n-th word of its path says, and
+// all further attempts as the last word says.
 type server struct {
 	mu   sync.Mutex // guards following fields
 	sent map[string]int

@@ -20,7 +20,7 @@ const (
 	retries = 4
 )
 
-// A request is what is asked of the server, and what should come of it.
+// A request is sent to the server, and has an expected result.
 type request struct {
 	method, path string
 	key          bool // with an Idempotency-Key
@@ -41,9 +41,9 @@ var requests = []request{
 	{"GET", "/down", false, 1 + retries, "503"},
 }
 
-// tell sends the requests to one server and the outage to another, over base,
-// and prints what became of them. The error names what was not as it should be.
-func tell(base http.RoundTripper, flaky, down string) error {
+// runStory sends the requests to one server, and those of the outage to another, over
+// base, and prints the results. The error names each unexpected one.
+func runStory(base http.RoundTripper, flaky, down string) error {
 	var sent atomic.Int64
 	transport, err := headway.NewTransport(base, headway.Config{
 		Policies: []headway.Policy{{Hosts: []string{"*"}, Limits: []limiter.Limit{limiter.PerSecond(1000)}}},
@@ -63,8 +63,8 @@ func tell(base http.RoundTripper, flaky, down string) error {
 		return err
 	}
 
-	fmt.Printf("\n  A server does to each attempt what the path says; \"busy\" is a 429 with Retry-After: 1.\n\n")
-	fmt.Printf("  %-28s %5s  %-9s %6s   %s\n", "", "sent", "came back", "after", "why")
+	fmt.Printf("\n  A server handles each attempt as the path says; \"busy\" is a 429 with Retry-After: 1.\n\n")
+	fmt.Printf("  %-28s %5s  %-9s %6s   %s\n", "", "sent", "result", "after", "why")
 	var wrong error
 	for i, r := range requests {
 		begin, before := time.Now(), sent.Load()
@@ -83,15 +83,15 @@ func tell(base http.RoundTripper, flaky, down string) error {
 	}
 	all.Wait()
 	amplification := float64(sent.Load()-before) / calls
-	fmt.Printf("\n  Another server is down, and %d requests come at once: %d are sent, %.2f for each.\n", calls, sent.Load()-before, amplification)
-	fmt.Printf("  Without a budget for the retries that would be %d.00.\n\n", 1+retries)
+	fmt.Printf("\n  Another server is down. %d calls at once cause %d requests, %.2f per call.\n", calls, sent.Load()-before, amplification)
+	fmt.Printf("  Without a retry budget, it would be %d.00.\n\n", 1+retries)
 	if amplification > 1.5 {
 		wrong = errors.Join(wrong, fmt.Errorf("the outage was amplified %.2f times, want 1.5 at most", amplification))
 	}
 	return wrong
 }
 
-// do sends a request and returns the status that came back, or "error".
+// do sends a request, and returns the status of the response, or "error".
 func do(client *http.Client, r request, url, name string) string {
 	req, err := http.NewRequest(r.method, url+r.path, strings.NewReader("hello"))
 	if err != nil {
@@ -117,22 +117,22 @@ func (r request) String() string {
 	return s
 }
 
-// why says in a few words why it was sent so often.
+// why says in a few words why the request was sent that often.
 func (r request) why() string {
 	first, _, _ := strings.Cut(strings.Trim(r.path, "/"), "/")
 	switch {
 	case r.sends == 1+retries:
-		return "retried as often as it may be"
+		return "retried as often as allowed"
 	case r.end == "404":
-		return "it would be missing again"
+		return "a retry would not find it either"
 	case first == "ok":
 		return ""
 	case r.sends == 1:
-		return "it may have been done: a POST is not sent twice"
+		return "it may have been processed: a POST is not repeated"
 	case first == "busy":
-		return "it was not done, and the server said when to come back"
+		return "it was not processed, and the server said when to retry"
 	case r.key:
-		return "the server can tell that it comes again"
+		return "the key lets the server detect a repetition"
 	}
-	return "a GET may come again"
+	return "a GET may be repeated"
 }

@@ -1,7 +1,7 @@
-// Tenants shares one account among nine tenants, of which the first asks for far
-// more than the others: under the account's limit alone, and with a rule that
-// gives each tenant a limit of its own too. Its status is 0 only when the server
-// never saw too much, and with the rule nobody else had to wait for the first.
+// Tenants shares one account among nine tenants, the first of which sends far more
+// requests than the others: under the account's limit alone, and with a rule that also
+// limits each tenant. The exit status is 0 only if the server never received too many
+// requests, and with the rule no other tenant had to wait for the first.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 
 const (
 	perAccount = 60 // in any second
-	perTenant  = 20 // in any second, where there is the rule
+	perTenant  = 20 // in any second, with the rule
 )
 
 var (
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// A tenant asks for some requests at once, some times, half a second apart.
+// A tenant sends bursts of requests, half a second apart.
 type tenant struct {
 	name         string
 	burst, times int
@@ -51,10 +51,10 @@ func main() {
 }
 
 func run() error {
-	fmt.Printf("\n  An account may send %d requests in any second. Acme asks for %d at once; then eight\n", perAccount, greedy.burst)
-	fmt.Print("  others ask for one every half second. That takes about 5 s.\n\n")
+	fmt.Printf("\n  An account may send %d requests in any second. Acme sends %d at once; then eight\n", perAccount, greedy.burst)
+	fmt.Print("  other tenants send one every half second. That takes about 5 s.\n\n")
 
-	// Both at the same time, each with a server of its own.
+	// Both runs take place at the same time, each with its own server.
 	var alone, ruled *result
 	var both sync.WaitGroup
 	both.Go(func() { alone = onServer(policy()) })
@@ -71,33 +71,33 @@ func run() error {
 			return err
 		}
 	}
-	fmt.Printf("\n  With the rule nobody but Acme waited longer than %.2f s; without it, %.2f s.\n\n",
+	fmt.Printf("\n  With the rule, no tenant but Acme waited longer than %.2f s; without it, %.2f s.\n\n",
 		ruled.longestOfOthers().Seconds(), alone.longestOfOthers().Seconds())
 	if most := time.Second; ruled.longestOfOthers() > most {
-		return fmt.Errorf("with the rule somebody waited for %v, want at most %v", ruled.longestOfOthers(), most)
+		return fmt.Errorf("with the rule, another tenant waited for %v, want at most %v", ruled.longestOfOthers(), most)
 	}
 	return nil
 }
 
-// headStart is how much earlier than all others the greedy one asks.
+// headStart is how much earlier than all others the greedy tenant begins.
 const headStart = 20 * time.Millisecond
 
-// strict is how a client keeps a limit of a server that counts arrivals.
+// strict returns a client's limit for a server that counts arrivals.
 func strict(n int64) limiter.Limit { return limiter.Limit{N: n, Per: time.Second, Strict: true} }
 
 var tenantRule = headway.Rule{Name: "tenant", Limit: strict(perTenant), Key: headway.ByHeader("X-Tenant")}
 
-// policy returns the account's policy, with more rules.
+// policy returns the account's policy, with further rules.
 func policy(rules ...headway.Rule) headway.Policy {
 	return headway.Policy{Hosts: []string{"*"}, Limits: []limiter.Limit{strict(perAccount)}, Rules: rules}
 }
 
-// newVendor returns a server that allows what the account may send.
+// newVendor returns a server with the account's limit.
 func newVendor() *headwaytest.Vendor {
 	return &headwaytest.Vendor{Limits: []limiter.Limit{limiter.PerSecond(perAccount)}}
 }
 
-// onServer lets all tenants ask a server of their own.
+// onServer runs all tenants against a new server.
 func onServer(p headway.Policy) *result {
 	vendor := newVendor()
 	vendor.MaxLatency = 10 * time.Millisecond
@@ -106,7 +106,7 @@ func onServer(p headway.Policy) *result {
 	return measure(p, nil, server.URL)
 }
 
-// measure lets all tenants ask at url, over base, under a policy.
+// measure runs all tenants against url, over base, under a policy.
 func measure(p headway.Policy, base http.RoundTripper, url string) *result {
 	r := newResult()
 	transport, err := headway.NewTransport(base, headway.Config{Policies: []headway.Policy{p}, Observer: r})

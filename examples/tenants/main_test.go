@@ -8,8 +8,8 @@ import (
 	"github.com/headway-go/headway"
 )
 
-// TestWaits checks both runs without a network between: how long anybody waits,
-// and that nobody starves.
+// TestWaits checks both runs without a network: each tenant's longest wait, and that no
+// tenant starves.
 func TestWaits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy         headway.Policy
@@ -26,10 +26,10 @@ func TestWaits(t *testing.T) {
 					t.Error(err)
 				}
 				if got := r.longest[greedy.name]; got != tt.greedy {
-					t.Errorf("the greedy one waited for %v, want %v", got, tt.greedy)
+					t.Errorf("the greedy tenant waited for %v, want %v", got, tt.greedy)
 				}
 				if got := r.longestOfOthers(); got != tt.others {
-					t.Errorf("another one waited for %v, want %v", got, tt.others)
+					t.Errorf("another tenant waited for %v, want %v", got, tt.others)
 				}
 				for _, tenant := range tenants {
 					started := 0

@@ -11,8 +11,8 @@ import (
 	"github.com/headway-go/headway"
 )
 
-// A result is how the requests of all tenants went. It is an observer, which
-// hears of every start and how long that waited.
+// A result sums up the requests of all tenants. It is an observer, which receives every
+// start and its wait.
 type result struct {
 	begin time.Time
 
@@ -33,10 +33,10 @@ func newResult() *result {
 	return r
 }
 
-// tenantKey is the context's key for the name of the tenant who asks.
+// tenantKey is the context's key for the name of a request's tenant.
 type tenantKey struct{}
 
-// ask sends one request of a tenant.
+// ask sends one request for a tenant.
 func (r *result) ask(client *http.Client, url, name string) {
 	ctx := context.WithValue(context.Background(), tenantKey{}, name)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -52,11 +52,11 @@ func (r *result) ask(client *http.Client, url, name string) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		r.fail(fmt.Errorf("%s was told %s", name, resp.Status))
+		r.fail(fmt.Errorf("%s received %s", name, resp.Status))
 	}
 }
 
-// Observe notes a start.
+// Observe implements headway.Observer: it counts starts.
 func (r *result) Observe(ctx context.Context, e headway.Event) {
 	name, ok := ctx.Value(tenantKey{}).(string)
 	if !ok || e.Kind != headway.EventStart {
@@ -76,7 +76,7 @@ func (r *result) fail(err error) {
 	}
 }
 
-// check returns an error unless every request was let in.
+// check returns an error unless every request was allowed.
 func (r *result) check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

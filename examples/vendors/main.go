@@ -1,6 +1,6 @@
-// Vendors calls four services that it knows nothing about. Each tells its limit
-// in another dialect, and the client keeps to it before the first 429. Its status
-// is 0 only when no service had to refuse anybody.
+// Vendors calls four services that it knows nothing about. Each announces its limit in
+// another dialect, and the client stays within it, so that there is no 429. The exit
+// status is 0 only if no service had to refuse a request.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 		var d net.Dialer
 		return d.DialContext(ctx, network, s.Listener.Addr().String()) // whatever the host's name is
 	}}
-	err := tell(base)
+	err := runStory(base)
 	base.CloseIdleConnections()
 	s.Close()
 	if err != nil {

@@ -19,12 +19,12 @@ func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// TestStory tells it in virtual time: nobody is refused, and nobody waits longer
-// than the service's own limit makes him.
+// TestStory runs the story in virtual time: no request is refused, or waits longer than
+// the service's own limit requires.
 func TestStory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		if err := tell(direct{newServer()}); err != nil {
+		if err := runStory(direct{newServer()}); err != nil {
 			t.Error(err)
 		}
 		if got := time.Since(begin); got > 16*time.Second {
@@ -33,7 +33,7 @@ func TestStory(t *testing.T) {
 	})
 }
 
-// TestServer proves that each service refuses whoever comes too early.
+// TestServer checks that each service refuses requests that come too early.
 func TestServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -42,7 +42,7 @@ func TestServer(t *testing.T) {
 				w := httptest.NewRecorder()
 				s.ServeHTTP(w, httptest.NewRequest("GET", "http://"+v.host+"/", nil))
 				if refused := w.Code == http.StatusTooManyRequests; refused != (i == most) {
-					t.Errorf("%s: request %d was answered %d", v.name, i, w.Code)
+					t.Errorf("%s: request %d: got status %d", v.name, i, w.Code)
 				}
 			}
 		}

@@ -16,8 +16,8 @@ const (
 	period = time.Second
 )
 
-// A vendor is one service: it counts by its own clock, and writes what is left
-// into the header of each answer.
+// A vendor is one service: it counts by its own clock, and writes what is left into the
+// header of each response.
 type vendor struct {
 	name, host string
 	show       func(h http.Header, left int, now, reset time.Time, refused bool)
@@ -51,13 +51,13 @@ var vendors = []vendor{
 	}},
 }
 
-// A server is all of them, told apart by the host.
+// A server serves all vendors, by the host of the request.
 type server struct {
 	mu    sync.Mutex // guards following fields
 	count map[string]*counter
 }
 
-// A counter is what one service knows of its callers.
+// A counter is what one service counts of its callers.
 type counter struct {
 	left  int
 	since time.Time // when the period began; when the bucket last leaked

@@ -17,12 +17,12 @@ const (
 	workers  = 4
 )
 
-// tell sends requests to one service after the other, over base, and prints what
-// was learned of each. The error says who had to refuse a request.
-func tell(base http.RoundTripper) error {
+// runStory sends requests to one service after the other, over base, and prints the
+// learned limits. The error names each service that had to refuse a request.
+func runStory(base http.RoundTripper) error {
 	var first learned
 	transport, err := headway.NewTransport(base, headway.Config{
-		Policies: []headway.Policy{{Hosts: []string{"*"}}}, // no limit of our own
+		Policies: []headway.Policy{{Hosts: []string{"*"}}}, // no limit of the client's own
 		Observer: &first,
 	})
 	if err != nil {
@@ -30,8 +30,8 @@ func tell(base http.RoundTripper) error {
 	}
 	client := &http.Client{Transport: transport}
 	fmt.Printf("\n  %d requests to each of four services, from %d goroutines that know none of their limits.\n", requests, workers)
-	fmt.Printf("  Each service allows %d per %v, and says so in its own dialect:\n\n", most, period)
-	fmt.Printf("  %-9s %5s %5s %9s   %s\n", "", "200", "429", "time", "learned from the first answer")
+	fmt.Printf("  Each service allows %d per %v, and announces that in its own dialect:\n\n", most, period)
+	fmt.Printf("  %-9s %5s %5s %9s   %s\n", "", "200", "429", "time", "learned from the first response")
 	var wrong error
 	for _, v := range vendors {
 		first.forget()
@@ -42,10 +42,10 @@ func tell(base http.RoundTripper) error {
 			wrong = errors.Join(wrong, fmt.Errorf("%s refused %d requests", v.name, refused))
 		}
 	}
-	fmt.Println("\n  What is known of each now:")
+	fmt.Println("\n  What is known about each now:")
 	for _, h := range transport.Snapshot() {
 		for _, l := range h.Learned {
-			fmt.Printf("  %-18s %s: %d left, heard %.1f s ago\n", h.Host, l.Rule, l.Remaining, l.Age.Seconds())
+			fmt.Printf("  %-18s %s: %d left, announced %.1f s ago\n", h.Host, l.Rule, l.Remaining, l.Age.Seconds())
 		}
 	}
 	fmt.Println()
@@ -82,7 +82,7 @@ func send(client *http.Client, url string) (ok, refused int64, err error) {
 	return granted.Load(), throttled.Load(), err
 }
 
-// learned keeps the first limit that it hears of.
+// learned records the first limit that is learned.
 type learned struct {
 	mu    sync.Mutex // guards following fields
 	event *headway.Event
@@ -109,7 +109,7 @@ func (l *learned) text() string {
 	if l.event == nil {
 		return "nothing"
 	}
-	reset := "nobody says when more come"
+	reset := "with no reset time"
 	if l.event.Reset >= 0 {
 		reset = fmt.Sprintf("all back in %.1f s", l.event.Reset.Seconds())
 	}

@@ -356,8 +356,9 @@ func (k *Ticket) Release() func() {
 }
 
 // Return gives back whatever the request still holds, whatever way it has gone, a panic and
-// runtime.Goexit among them. A store is waited for no longer than ctx. See Record for late.
-func (k *Ticket) Return(ctx context.Context) (late *roster.Gate) {
+// runtime.Goexit among them. A store is waited for no longer than ctx. It returns the gate
+// whose changes are to be reported, or nil: none when Record has been called before.
+func (k *Ticket) Return(ctx context.Context) (changed *roster.Gate) {
 	if k.stored != nil {
 		defer k.stored.line.Unuse()
 	}
@@ -369,9 +370,12 @@ func (k *Ticket) Return(ctx context.Context) (late *roster.Gate) {
 		k.Responded(ctx)
 	}
 	k.Done()
-	late = k.Record(breaker.Result{})
+	if k.grant.Pass.Ticket != nil {
+		k.Record(breaker.Result{})
+		changed = k.Gate
+	}
 	if release := k.Release(); release != nil {
 		release()
 	}
-	return late
+	return changed
 }

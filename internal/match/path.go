@@ -67,7 +67,7 @@ func (m *Matcher) Matches(t Target) bool {
 // match every request. The error says what is wrong with the pattern and what
 // would be right.
 func New(methods []string, path string) (m Matcher, err error) {
-	m.methods = methods
+	m.methods = slices.Clone(methods)
 	if path != "" {
 		m.path, err = parsePath(path)
 	}
