@@ -25,7 +25,7 @@ type Breaker struct {
 
 	mu       sync.Mutex // guards following fields; innermost, and never held while user code runs
 	recorder recorder   // nil until the first result that matters, and after Reset
-	decided  *State     // the state that the recorder went to, until we have followed it
+	decided  *State     // the state that the recorder went to, until the breaker follows it
 	backlog  backlog
 	state    State
 	gen      uint64    // the number of states so far, this one included

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// deaf is a recorder that hears of no result.
-type deaf struct{ recorder }
+// ignoring is a recorder that ignores all results.
+type ignoring struct{ recorder }
 
-func (deaf) RecordSuccess() {}
-func (deaf) RecordFailure() {}
+func (ignoring) RecordSuccess() {}
+func (ignoring) RecordFailure() {}
 
 // TestFailsafeDecides runs the calls of S76, and the probe that closes the
 // breaker again, with failsafe-go's recording and without: it alone decides.
@@ -38,7 +38,7 @@ func TestFailsafeDecides(t *testing.T) {
 			}
 			if test.without {
 				b.mu.Lock()
-				b.recorder = deaf{b.recorderLocked()}
+				b.recorder = ignoring{b.recorderLocked()}
 				b.mu.Unlock()
 			}
 			now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

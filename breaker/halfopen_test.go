@@ -14,7 +14,7 @@ import (
 	"github.com/headway-go/headway/breaker"
 )
 
-func TestS70_OpenRefusesAndTellsWhy(t *testing.T) {
+func TestS70_OpenRefusesWithItsCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []breaker.Change
 		b := newBreaker(t, breaker.Config{Failures: 2}, func(c breaker.Change) { reported = append(reported, c) })
@@ -310,8 +310,8 @@ func TestLateProbes(t *testing.T) {
 		want(t, b, now, test.state, test.delay)
 	}
 
-	// With two places and one success, one place is left: nobody passes until
-	// only one probe has a place, and none.
+	// With two places and one success, one place is left: no further call passes while
+	// a probe has that place.
 	b := newBreaker(t, breaker.Config{Probes: 2}, nil)
 	b.Trip(errDown, 0, t0)
 	now := t0.Add(5 * time.Second)

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// t0 is any time: those who do not wait pass times of their own.
+// t0 is any time: tests that do not wait pass times relative to it.
 var t0 = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 var errDown = errors.New("down")

@@ -37,8 +37,8 @@ type running struct {
 //
 // Open, nothing passes for as long as it must be open, which is at least
 // OpenFor. Half-open for a time d, each of Probes places serves at most one
-// probe in each ProbeTimeout begun, and one more for each that came back without
-// having been an answer.
+// probe in each ProbeTimeout begun, and one more for each probe that ended without
+// a success or a failure.
 func TestProbesAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{t: t, now: t0, config: breaker.Config{

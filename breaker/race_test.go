@@ -38,7 +38,7 @@ func TestRounds(t *testing.T) {
 
 	now := t0 // moves between rounds only
 	ends := []func(breaker.Ticket){
-		func(breaker.Ticket) {}, // never heard of again
+		func(breaker.Ticket) {}, // never ended
 		func(k breaker.Ticket) { b.Record(k, success, now) },
 		func(k breaker.Ticket) { b.Record(k, failure, now) },
 		func(k breaker.Ticket) { b.Record(k, ignored, now) },

@@ -105,7 +105,7 @@ func TestS77_ACallbackThatPanicsWedgesNothing(t *testing.T) {
 
 			ticket := take(t, b, t0)
 			if in(func() { b.Record(ticket, failure, t0) }) {
-				t.Error("the caller did not hear of it")
+				t.Error("the callback's panic or Goexit did not reach the caller")
 			}
 			want(t, b, t0, breaker.Open, 5*time.Second)
 
@@ -116,7 +116,7 @@ func TestS77_ACallbackThatPanicsWedgesNothing(t *testing.T) {
 
 			// Two are reported here; each ends the goroutine, both are reported.
 			if in(func() { b.Record(probe, success, now) }) {
-				t.Error("the caller did not hear of it")
+				t.Error("the callback's panic or Goexit did not reach the caller")
 			}
 			want(t, b, now, breaker.Closed, 0)
 			if want := []breaker.State{breaker.Open, breaker.HalfOpen, breaker.Closed}; !slices.Equal(reported, want) {

@@ -36,11 +36,11 @@ func TestS71_ThrottlingCountsForNothing(t *testing.T) {
 }
 
 func TestS72_IgnoredChangesNothingInAnyState(t *testing.T) {
-	var heard int
-	b := newBreaker(t, breaker.Config{Failures: 2}, func(breaker.Change) { heard++ })
+	var changes int
+	b := newBreaker(t, breaker.Config{Failures: 2}, func(breaker.Change) { changes++ })
 	check := func(now time.Time, state breaker.State, delay time.Duration, r breaker.Result) {
 		t.Helper()
-		before := heard
+		before := changes
 		ticket, ok := b.Take(now)
 		if ok {
 			b.Record(ticket, r, now)
@@ -48,8 +48,8 @@ func TestS72_IgnoredChangesNothingInAnyState(t *testing.T) {
 		b.Record(ticket, r, now)
 		b.Return(ticket)
 		want(t, b, now, state, delay)
-		if heard != before {
-			t.Errorf("%v: %d changes", state, heard-before)
+		if changes != before {
+			t.Errorf("%v: %d changes", state, changes-before)
 		}
 	}
 

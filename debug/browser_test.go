@@ -11,8 +11,7 @@ import (
 // live is true in a page once the script has put an event in its place.
 const live = `document.getElementById("state").textContent === "live"`
 
-// TestPageInABrowser looks at the page as people do: wide, on a phone, in the
-// dark, without scripts.
+// TestPageInABrowser opens the page wide, on a phone, in dark mode, and without scripts.
 func TestPageInABrowser(t *testing.T) {
 	s := newSceneOf(t, "600")
 	defer s.leave()
@@ -57,8 +56,8 @@ func TestPageInABrowser(t *testing.T) {
 	b.clean(server.URL)
 }
 
-// TestPageLive follows what changes while somebody looks, and the stream's end
-// when nobody does.
+// TestPageLive checks that a visible page shows changes, and that the stream ends when
+// the page is hidden.
 func TestPageLive(t *testing.T) {
 	s := newSceneOf(t, "600")
 	defer s.leave()
@@ -83,7 +82,7 @@ func TestPageLive(t *testing.T) {
 		t.Errorf("looked for mail, got:\n%s", text)
 	}
 
-	// Who selects text can copy it.
+	// Selected text can be copied.
 	tab.eval(`getSelection().selectAllChildren(document.querySelector("h2"))`)
 	tab.until(`document.getElementById("state").textContent === "held while text is selected"`)
 	if got := tab.eval(`getSelection().toString()`); got != "eu.mail.test" {
@@ -92,7 +91,7 @@ func TestPageLive(t *testing.T) {
 	tab.eval(`getSelection().empty()`)
 	tab.until(live)
 
-	// Nobody looks at a hidden tab.
+	// A hidden tab ends its stream.
 	hide := `Object.defineProperty(document, "hidden", {value: %, configurable: true}); document.dispatchEvent(new Event("visibilitychange"))`
 	tab.eval(strings.Replace(hide, "%", "true", 1))
 	<-ended

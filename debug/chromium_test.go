@@ -28,7 +28,7 @@ type browser struct {
 	gone    chan struct{}
 }
 
-// A reply is the answer to a command, or an event.
+// A reply is the response to a command, or an event.
 type reply struct {
 	ID     int             `json:"id"`
 	Method string          `json:"method"`
@@ -73,7 +73,7 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-// listen takes what the browser says until it goes.
+// listen receives the browser's replies until it exits.
 func (b *browser) listen(in *os.File) {
 	defer close(b.gone)
 	r := bufio.NewReader(in)

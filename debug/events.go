@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	every    = time.Second      // an event, where it takes at most a twentieth of that to make
-	patience = 10 * time.Second // with a client that takes nothing
+	every    = time.Second      // between events, if an event takes at most a twentieth of that to make
+	patience = 10 * time.Second // with a client that receives nothing
 )
 
-// stream sends the live part of the page until the reader goes, has taken nothing
-// for too long, or the server shuts down.
+// stream sends the live part of the page until the client disconnects, has received
+// nothing for too long, or the server shuts down.
 func (h *handler) stream(w http.ResponseWriter, req *http.Request, in window) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	if req.Method == http.MethodHead {
@@ -37,8 +37,8 @@ func (h *handler) stream(w http.ResponseWriter, req *http.Request, in window) {
 			return
 		}
 		took := s.took + time.Since(begin)
-		// This is instead of the server's timeout, which is for what ends. A writer
-		// without deadlines is not the server's own; it knows best.
+		// This replaces the server's timeout, which is for responses that end. A writer
+		// without deadlines is not the server's own, and decides for itself.
 		_ = control.SetWriteDeadline(time.Now().Add(patience))
 		if _, err := w.Write(e); err != nil {
 			return
@@ -50,10 +50,11 @@ func (h *handler) stream(w http.ResponseWriter, req *http.Request, in window) {
 	}
 }
 
-// mostShared bounds how many different events of one sight are kept for other readers.
+// mostShared bounds how many different events of one sight are kept for other clients.
 const mostShared = 16
 
-// event returns the live part of the page as an event. Readers of the same share it.
+// event returns the live part of the page as an event. Clients with the same window share
+// it.
 func (s *sight) event(in window) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

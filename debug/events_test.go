@@ -16,7 +16,7 @@ import (
 	"github.com/headway-go/headway"
 )
 
-// A writer takes a stream in a bubble. It fails from the nth event on.
+// A writer receives a stream in a bubble. It fails from the nth event on.
 type writer struct {
 	http.ResponseWriter
 	begin     time.Time
@@ -43,7 +43,7 @@ func (w *writer) SetWriteDeadline(t time.Time) error {
 
 func (w *writer) FlushError() error { w.flushed++; return nil }
 
-// watch reads a stream for so long.
+// watch reads a stream for a time.
 func watch(t *testing.T, h http.Handler, url string, w *writer, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -60,8 +60,8 @@ func events(t *testing.T, h http.Handler, url string, d time.Duration) []string 
 	return w.text
 }
 
-// TestStream: an event at once and one each second, until the reader goes. Each
-// is whole, and has 10 s to be taken.
+// TestStream: one event comes at once and one each second, until the client disconnects.
+// Each is complete, and has 10 s to be received.
 func TestStream(t *testing.T) {
 	inBubble(t, func(t *testing.T, h http.Handler) {
 		w := writer{failAt: -1}
@@ -92,8 +92,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestStreamEndsWhenNobodyTakesIt at the first event that cannot be written.
-func TestStreamEndsWhenNobodyTakesIt(t *testing.T) {
+// TestStreamEndsWhenItIsNotRead at the first event that cannot be written.
+func TestStreamEndsWhenItIsNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, h http.Handler) {
 		w := writer{failAt: 2}
 		watch(t, h, "/?as=events", &w, time.Hour)
@@ -103,8 +103,8 @@ func TestStreamEndsWhenNobodyTakesIt(t *testing.T) {
 	})
 }
 
-// TestManyLookOnce: a hundred readers, whenever they came, make one look a second, and no
-// more; those who look at the same share what is made of it.
+// TestManyLookOnce: a hundred clients cause one reading of the Transport per second, and
+// clients with the same window share the event.
 func TestManyLookOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
@@ -124,7 +124,7 @@ func TestManyLookOnce(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
-		time.Sleep(time.Hour) // nobody looks: nothing is sampled
+		time.Sleep(time.Hour) // without requests, nothing is sampled
 		if got := len(h.last.history.samples); got != 10 {
 			t.Errorf("%d samples in 9.5 s, want 10", got)
 		}

@@ -49,15 +49,15 @@ type handler struct {
 	recent    []*Recent          // read-only
 	names     map[string]bool    // read-only: Config.Hosts
 
-	looking sync.Mutex // held while one looks; guards the following field
+	looking sync.Mutex // held while the Transport is read; guards the following field
 	last    *sight     // nil: there was no request yet
 
 	mu      sync.Mutex                     // guards the following field
 	servers map[*http.Server]chan struct{} // closed when the server shuts down
 }
 
-// A sight is what was seen at one time. What it holds is read-only, and its
-// history is that until then.
+// A sight is the state of the Transport at one time, with the history until then. It is
+// read-only.
 type sight struct {
 	at                     time.Time
 	took                   time.Duration
@@ -71,8 +71,8 @@ type sight struct {
 	live map[window][]byte // the page's live part, as events
 }
 
-// look returns what is to be seen now. However many look, it is looked at most
-// once a period.
+// look returns the present sight. The Transport is read at most once a period, however
+// many requests there are.
 func (h *handler) look() *sight {
 	h.looking.Lock()
 	defer h.looking.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// get asks a handler, and returns its answer and the text of it.
+// get sends a request to a handler, and returns its response and the text of its body.
 func get(h http.Handler, method, url string) (*http.Response, string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, local(httptest.NewRequest(method, url, nil)))
@@ -129,7 +129,7 @@ func inBubble(t *testing.T, f func(*testing.T, http.Handler)) {
 	})
 }
 
-// TestS13_ThePageShowsDigestsOnly holds for all that the handler answers.
+// TestS13_ThePageShowsDigestsOnly checks every response of the handler.
 func TestS13_ThePageShowsDigestsOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, h http.Handler) {
 		var pages []string
@@ -506,11 +506,11 @@ func TestJSONIsPaged(t *testing.T) {
 	})
 }
 
-// TestPageAnswersToItsNames: a page of another site whose name leads here reads nothing,
-// whatever it asks for. As reported: quick-lint/quick-lint-js 951, spec-kitty/spec-kitty
+// TestPageServesItsNames: a page of another site whose name leads here cannot read
+// anything. As reported: quick-lint/quick-lint-js 951, spec-kitty/spec-kitty
 // 4769 (all of the read API, by a name that was bound anew), and headroomlabs-ai/headroom
 // 605 (the check of the caller's address passes).
-func TestPageAnswersToItsNames(t *testing.T) {
+func TestPageServesItsNames(t *testing.T) {
 	tr, err := headway.NewTransport(base{}, headway.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -557,8 +557,8 @@ func TestPageAnswersToItsNames(t *testing.T) {
 	check(any, append(always, "evil.example", "10.0.0.1:1"), http.StatusOK)
 }
 
-// TestPageTellsOfRows: rows of a store that could not be read.
-func TestPageTellsOfRows(t *testing.T) {
+// TestPageShowsUnreadRows checks the rows of a store that could not be read.
+func TestPageShowsUnreadRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var recent Recent
 		tr, err := headway.NewTransport(base{}, headway.Config{Observer: &recent})

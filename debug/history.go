@@ -12,17 +12,16 @@ import (
 
 const (
 	back       = 5 * time.Minute // how far back the pictures go
-	period     = time.Second     // at most one look in so much time
+	period     = time.Second     // at most one sample in this time
 	maxSamples = int(back/period) + 1
 	maxLines   = 100             // of each sample, the longest
-	holds      = 6 * time.Second // how long a sample stands for what came after it
+	holds      = 6 * time.Second // how long a sample is taken as the state after it
 )
 
 // A place is a line: a policy and host.
 type place struct{ policy, host string }
 
-// A sample is how long the lines were at one time. Lines that are not in it were
-// empty.
+// A sample holds the lengths of the lines at one time. Lines that are not in it were empty.
 type sample struct {
 	at    time.Time
 	lines map[place]int
@@ -31,8 +30,9 @@ type sample struct {
 // A history is the samples of the last minutes, the oldest first.
 type history struct{ samples []sample }
 
-// with returns the history with one more sample. It leaves h as it is, for
-// requests that still draw it: what they share is read-only. Only the newest may be extended.
+// with returns the history with one more sample. It does not change h, which other
+// requests may still draw: the shared part is read-only. Only the newest history may be
+// extended.
 func (h history) with(now time.Time, hosts []headway.HostStatus) history {
 	var long []headway.HostStatus
 	for _, s := range hosts {
@@ -68,7 +68,7 @@ type picture struct {
 	Path string
 	// Seen are the times that are known, as an SVG path along the bottom.
 	Seen string
-	// Most is the longest it was.
+	// Most is the greatest length of the line.
 	Most int
 }
 

@@ -16,8 +16,8 @@ func lines(n ...int) []headway.HostStatus {
 	return list
 }
 
-// TestPicture: a sample stands until the next, but no longer than 6 s; where
-// nobody looked it is blank.
+// TestPicture: a sample holds until the next one, but for 6 s at most; after that the
+// picture is blank.
 func TestPicture(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	var h history
@@ -25,7 +25,7 @@ func TestPicture(t *testing.T) {
 		ago time.Duration
 		n   int
 	}{
-		{200 * time.Second, 10}, {199 * time.Second, 10}, {198 * time.Second, 20}, // then nobody looked
+		{200 * time.Second, 10}, {199 * time.Second, 10}, {198 * time.Second, 20}, // then a time without samples
 		{100 * time.Second, 0}, {99 * time.Second, 5}, {98500 * time.Millisecond, 0}, {0, 4},
 	} {
 		h = h.with(now.Add(-s.ago), lines(0, s.n))
@@ -44,7 +44,7 @@ func TestPicture(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got := h.draw(place{"p", "0"}, now); got.Path != "" || got.Most != 0 || got.Seen == "" {
-		t.Errorf("nobody was in line: got %+v", got)
+		t.Errorf("an empty line: got %+v", got)
 	}
 }
 

@@ -46,40 +46,40 @@ func (r *Recent) Observe(_ context.Context, e headway.Event) {
 	if to != nil {
 		to.add(e, now)
 	}
-	r.store.hear(&e, now)
+	r.store.update(&e, now)
 }
 
-// read returns what is remembered, the newest first.
+// read returns the remembered events, the newest first.
 func (r *Recent) read() (refusals, pauses, rows []happening) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.refusals.newest(), r.pauses.newest(), r.rows.newest()
 }
 
-// outage returns the last of a store.
+// outage returns the latest outage of a store.
 func (r *Recent) outage() outage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.store
 }
 
-// An outage is the time that a store was away, or is; of several stores, that one
-// of them is.
+// An outage is the latest time during which the store, or at least one of several stores,
+// was down.
 type outage struct {
-	away         int // how many are; below zero where a return was reported first
+	down         int // how many are; below zero where a return was reported first
 	began, ended time.Time
 	err          error
 	missed       int // what was decided without it, in this outage and those before
 }
 
-func (o *outage) hear(e *headway.Event, now time.Time) {
+func (o *outage) update(e *headway.Event, now time.Time) {
 	switch e.Kind {
 	case headway.EventStoreDown:
-		if o.away++; o.away == 1 {
+		if o.down++; o.down == 1 {
 			o.began, o.err = now, e.Err
 		}
 	case headway.EventStoreUp:
-		if o.away--; o.away == 0 {
+		if o.down--; o.down == 0 {
 			o.ended = now
 		}
 	case headway.EventStart, headway.EventRefused, headway.EventOpenRefused, headway.EventCanceled:
@@ -89,7 +89,7 @@ func (o *outage) hear(e *headway.Event, now time.Time) {
 	}
 }
 
-// A happening is events alike, and a ring the last of them.
+// A happening is a group of events that are alike, and a ring holds the latest ones.
 type (
 	happening = merge.Entry[headway.Event]
 	ring      struct{ merge.Ring[headway.Event] }

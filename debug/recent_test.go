@@ -73,7 +73,7 @@ func TestRecentIsBounded(t *testing.T) {
 	} {
 		e.Kind = headway.EventRefused
 		if base.Alike(&e) {
-			t.Errorf("%+v is not told from %+v", e, base)
+			t.Errorf("%+v is merged with %+v", e, base)
 		}
 	}
 }

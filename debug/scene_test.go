@@ -18,8 +18,8 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// base answers requests as their path says: /429 refuses for a pause, /learn tells
-// what is left, /reset fails, /hang answers when the test is over, anything else is a 200.
+// base responds as the path says: /429 refuses with a Retry-After, /learn announces what
+// is left, /reset fails, /hang responds at the end of the test, all else is a 200.
 type base struct {
 	over  chan struct{}
 	pause string // in seconds; empty for 40
@@ -51,7 +51,7 @@ func (b base) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A scene is a Transport in the middle of much that a page can show.
+// A scene is a Transport in a state with much to show.
 type scene struct {
 	*headway.Transport
 	recent  Recent
@@ -141,7 +141,7 @@ func newSceneOf(t *testing.T, pause string) *scene {
 	return s
 }
 
-// now sends a request and drops its answer or refusal.
+// now sends a request and drops its response or error.
 func (s *scene) now(t *testing.T, method, url, tenant string, cost int64) {
 	t.Helper()
 	s.send(t.Context(), t, method, url, tenant, cost)

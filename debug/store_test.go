@@ -16,21 +16,21 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// A shaky store can be away.
+// A shaky store can be down.
 type shaky struct {
 	store.Memory
-	away atomic.Bool
+	down atomic.Bool
 }
 
 func (s *shaky) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
-	if s.away.Load() {
+	if s.down.Load() {
 		return nil, errors.New("no <route>")
 	}
 	return s.Memory.Do(ctx, ops)
 }
 
-// The page tells that the store is away, since when and why, what was decided
-// without it, and later that it was.
+// The page shows that the store is down, since when and why, how much was decided without
+// it, and later that it was down.
 func TestC87_PageOfAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var recent Recent
@@ -50,7 +50,7 @@ func TestC87_PageOfAStore(t *testing.T) {
 				t.Errorf("want %q in:\n%s", page, got)
 			}
 			var v struct{ Stores json.RawMessage }
-			_, text := get(h, "GET", "/?as=json&q=nobody")
+			_, text := get(h, "GET", "/?as=json&q=none")
 			if err := json.Unmarshal([]byte(text), &v); err != nil || strings.Join(strings.Fields(string(v.Stores)), " ") != stores {
 				t.Errorf("%v: got %s\nwant %s", err, v.Stores, stores)
 			}
@@ -59,7 +59,7 @@ func TestC87_PageOfAStore(t *testing.T) {
 		s.now(t, "GET", "https://a.test/", "", 1)
 		want("", "")
 
-		disk.away.Store(true)
+		disk.down.Store(true)
 		time.Sleep(10 * time.Second)
 		for range 3 { // one is sent
 			s.now(t, "GET", "https://a.test/", "", 1)
@@ -70,7 +70,7 @@ func TestC87_PageOfAStore(t *testing.T) {
 		want("a.test limit rule spaced 1/1m without the store 2 times, last 4 s ago",
 			`[ { "away": true, "began_seconds_ago": 4, "ended_seconds_ago": null, "error": "no \u003croute\u003e", "missed": 3 } ]`)
 
-		disk.away.Store(false)
+		disk.down.Store(false)
 		s.now(t, "GET", "https://a.test/", "", 1) // finds out
 		time.Sleep(time.Second)
 		s.now(t, "GET", "https://a.test/", "", 1)
@@ -80,17 +80,17 @@ func TestC87_PageOfAStore(t *testing.T) {
 	})
 }
 
-// Of several stores the first that went and the last that came back count, and
-// events in the wrong order leave nothing away.
+// With several stores, an outage begins with the first that goes down and ends with the
+// last that comes up. Events in the wrong order leave no store down.
 func TestC87_RecentOfStores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		var r Recent
-		tell := func(kind headway.EventKind, want string) {
+		report := func(kind headway.EventKind, want string) {
 			t.Helper()
 			r.Observe(t.Context(), headway.Event{Kind: kind, Err: errors.New("gone")})
 			o := r.outage()
-			got := fmt.Sprint(o.away, " ")
+			got := fmt.Sprint(o.down, " ")
 			for _, at := range []time.Time{o.began, o.ended} {
 				if at.IsZero() {
 					got += "- "
@@ -103,12 +103,12 @@ func TestC87_RecentOfStores(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		tell(headway.EventStoreUp, "-1 - -")
-		tell(headway.EventStoreDown, "0 - -")
-		tell(headway.EventStoreDown, "1 2s -")
-		tell(headway.EventStoreDown, "2 2s -")
-		tell(headway.EventStoreUp, "1 2s -")
-		tell(headway.EventStoreUp, "0 2s 5s")
-		tell(headway.EventStoreDown, "1 6s 5s")
+		report(headway.EventStoreUp, "-1 - -")
+		report(headway.EventStoreDown, "0 - -")
+		report(headway.EventStoreDown, "1 2s -")
+		report(headway.EventStoreDown, "2 2s -")
+		report(headway.EventStoreUp, "1 2s -")
+		report(headway.EventStoreUp, "0 2s 5s")
+		report(headway.EventStoreDown, "1 6s 5s")
 	})
 }

@@ -16,7 +16,7 @@ import (
 type view struct {
 	At       time.Time `json:"at"`
 	Total    total     `json:"total"`            // of all hosts, whether they are in Hosts or not
-	Stores   []stored  `json:"stores,omitempty"` // that are away, or were
+	Stores   []stored  `json:"stores,omitempty"` // stores that are down, or were
 	Rows     []unread  `json:"rows,omitempty"`   // of stores that could not be read
 	Offset   int       `json:"offset"`           // of Hosts
 	Hosts    []host    `json:"hosts"`
@@ -72,7 +72,7 @@ type total struct {
 	Open     int `json:"open"` // hosts whose breaker is not closed, but those of a Shared policy are one
 }
 
-// A stored is what became of a store.
+// A stored is an outage of a store.
 type stored struct {
 	Away   bool   `json:"away"`
 	Began  span   `json:"began_seconds_ago"`
@@ -82,7 +82,7 @@ type stored struct {
 }
 
 func newStored(o outage, now time.Time) stored {
-	s := stored{Away: o.away > 0, Began: span(now.Sub(o.began)), Ended: -1, Missed: o.missed}
+	s := stored{Away: o.down > 0, Began: span(now.Sub(o.began)), Ended: -1, Missed: o.missed}
 	if !s.Away {
 		s.Ended = span(now.Sub(o.ended))
 	}
@@ -129,13 +129,13 @@ func (h host) Title() string {
 // Full says that all slots are taken.
 func (h host) Full() bool { return h.Slots > 0 && h.InFlight >= h.Slots }
 
-// Held says that not all of its requests may start.
+// Held reports that something holds up some of its requests.
 func (h host) Held() bool { return len(h.Pauses) > 0 || h.Down() }
 
 // Down says that a breaker is not closed.
 func (h host) Down() bool { return h.Gate != "" && h.Gate != breaker.Closed.String() }
 
-// Busy says that something is going on, or was in the last minutes.
+// Busy reports that there is activity now, or was in the last minutes.
 func (h host) Busy() bool { return h.Held() || h.Line.Most > 0 }
 
 // A gate is the breaker of one host.
@@ -153,19 +153,19 @@ type budget struct {
 	Limit     string `json:"limit"`
 	Most      count  `json:"most"`
 	Remaining count  `json:"remaining"`
-	Age       span   `json:"age_seconds,omitempty"` // since a store has said it
+	Age       span   `json:"age_seconds,omitempty"` // since the store reported it
 }
 
-// Debt is how much of it is overspent, else zero or less.
+// Debt returns by how much it is overdrawn; zero or less if it is not.
 func (b budget) Debt() count { return -b.Remaining }
 
-// Old says that it may be otherwise by now.
+// Old reports that it may have changed since.
 func (b budget) Old() bool { return time.Duration(b.Age) >= time.Second }
 
 // Fill is the part of it that is left, from 0 to 100.
 func (b budget) Fill() int64 { return fill(b.Remaining, b.Most) }
 
-// A pause is until when requests are held, which, and why.
+// A pause says until when which requests are held, and why.
 type pause struct {
 	Rule   string `json:"rule,omitempty"`
 	Key    string `json:"key_digest,omitempty"`
@@ -178,7 +178,7 @@ type pause struct {
 	Cut    bool   `json:"cut,omitempty"`
 }
 
-// A learned is what the server has announced of one limit.
+// A learned is one limit that the server has announced.
 type learned struct {
 	Rule      string `json:"rule"`
 	Key       string `json:"key_digest,omitempty"`
@@ -197,7 +197,7 @@ func (l learned) Fill() int64 { return fill(l.Remaining, l.Limit) }
 // Unbounded reports that nothing is known to hold requests.
 func (l learned) Unbounded() bool { return l.Remaining == math.MaxInt64 }
 
-// A refusal is requests that were refused for one reason.
+// A refusal stands for requests that were refused for one reason.
 type refusal struct {
 	Policy     string `json:"policy"`
 	Host       string `json:"host"`
@@ -223,7 +223,7 @@ func fill(left, most count) int64 {
 }
 
 // newView returns the policies and hosts whose name contains in.q, as far as they are in
-// the window. For the page it leaves out what is too much to look at.
+// the window. For the page it leaves out rows beyond a useful number.
 func newView(s *sight, in window) view {
 	v := view{At: s.at.UTC(), Offset: in.offset, Hosts: []host{}, Refusals: []refusal{}, Query: in.q, Observed: s.observed}
 	q := strings.ToLower(in.q)
@@ -262,7 +262,7 @@ func newView(s *sight, in window) view {
 	for _, h := range all {
 		v.Hosts = append(v.Hosts, newHost(h, s, in))
 	}
-	if in.page { // what is going on comes first, each part in order of names
+	if in.page { // hosts with activity come first, each part in order of names
 		slices.SortStableFunc(v.Hosts, func(a, b host) int {
 			switch {
 			case a.Busy() == b.Busy():
@@ -299,7 +299,7 @@ func newView(s *sight, in window) view {
 
 func newHost(s headway.HostStatus, all *sight, in window) host {
 	h := host{Policy: s.Policy, Host: s.Host, Overflow: s.Overflow, Waiting: s.Waiting, InFlight: s.InFlight, Slots: s.MaxInFlight}
-	gates, rules, pauses, heard := s.Breakers, s.Rules, s.Pauses, s.Learned
+	gates, rules, pauses, limits := s.Breakers, s.Rules, s.Pauses, s.Learned
 	if len(gates) > 0 {
 		h.Gate = worst(s).String()
 	}
@@ -310,7 +310,7 @@ func newHost(s headway.HostStatus, all *sight, in window) host {
 	gates, h.MoreBreakers = mostOf(gates, in.rows, func(a, b headway.BreakerStatus) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
 	rules, h.MoreBudgets = mostOf(rules, in.rows, func(a, b headway.RuleStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
 	pauses, h.MorePauses = mostOf(pauses, in.rows, func(a, b headway.PauseStatus) int { return cmp.Compare(b.Left, a.Left) })
-	heard, h.MoreLearned = mostOf(heard, in.rows, func(a, b headway.LearnedStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
+	limits, h.MoreLearned = mostOf(limits, in.rows, func(a, b headway.LearnedStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
 	for _, b := range gates {
 		row := gate{Host: b.Host, State: b.State.String(), RetryAfter: span(b.RetryAfter)}
 		if b.Err != nil {
@@ -326,7 +326,7 @@ func newHost(s headway.HostStatus, all *sight, in window) host {
 	for _, p := range pauses {
 		h.Pauses = append(h.Pauses, newPause(s, p, all))
 	}
-	for _, l := range heard {
+	for _, l := range limits {
 		h.Learned = append(h.Learned, learned{
 			Rule: l.Rule, Key: l.KeyDigest, Source: l.Source, Limit: count(l.Limit), Window: span(l.Window),
 			Remaining: count(l.Remaining), Reset: span(l.Reset), Age: span(l.Age), Drift: count(l.Drift),
@@ -335,7 +335,7 @@ func newHost(s headway.HostStatus, all *sight, in window) host {
 	return h
 }
 
-// worst returns the state that lets the least through of a host's breakers.
+// worst returns the most restrictive state of a host's breakers.
 func worst(h headway.HostStatus) breaker.State {
 	state := breaker.Closed
 	for _, b := range h.Breakers {
@@ -354,7 +354,7 @@ func reason(e headway.Event) string {
 	return e.Reason.String()
 }
 
-// newPause adds to a pause the response that raised it, where that is known.
+// newPause adds to a pause the response that raised it, if it is known.
 func newPause(s headway.HostStatus, p headway.PauseStatus, all *sight) pause {
 	row := pause{Rule: p.Rule, Key: p.KeyDigest, Left: span(p.Left), Source: p.Source}
 	for _, h := range all.pauses {
@@ -369,7 +369,7 @@ func newPause(s headway.HostStatus, p headway.PauseStatus, all *sight) pause {
 	return row
 }
 
-// most is what a full budget holds.
+// most returns the units of a full budget.
 func most(l limiter.Limit) int64 {
 	if l.Law == limiter.Bucket && l.Burst > 0 {
 		return l.Burst

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	maxHosts = 100   // on the page, and in JSON where nothing else is asked for
+	maxHosts = 100   // on the page, and in JSON by default
 	maxRows  = 20    // of each table of a host on the page
-	jsonRows = 100   // the same in JSON where nothing else is asked for
+	jsonRows = 100   // the same in JSON by default
 	mostJSON = 1000  // hosts, at most
 	mostRows = 10000 // rows of each table, at most
 )
 
-// A window is what of all hosts is to be seen.
+// A window selects the hosts to show.
 type window struct {
 	q                   string // a part of the policy or host
 	offset, limit, rows int
 	page                bool // it is for the page
 }
 
-// windowOf returns the window that a query asks for.
+// windowOf returns the window of a query.
 func windowOf(query url.Values, page bool) (window, error) {
 	in := window{q: query.Get("q"), limit: maxHosts, rows: maxRows, page: page}
 	if !page {

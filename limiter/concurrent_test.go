@@ -15,7 +15,7 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// idle waits for real until nobody waits, and fails if somebody does for ever.
+// idle waits in real time until no caller waits, and fails if one waits for ever.
 func idle(t *testing.T, l *limiter.Limiter) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); l.Waiting() > 0; runtime.Gosched() {
@@ -25,8 +25,8 @@ func idle(t *testing.T, l *limiter.Limiter) {
 	}
 }
 
-// TestS38_ExactlyN: of 500, and of 10,000, who do not wait exactly 50 are
-// admitted (C56).
+// TestS38_ExactlyN: of 500 or 10,000 callers that do not wait, exactly 50 are admitted
+// (C56).
 func TestS38_ExactlyN(t *testing.T) {
 	for _, n := range []int{500, 10_000} {
 		for _, law := range []limiter.Law{limiter.Window, limiter.Bucket, limiter.Sliding} {
@@ -48,8 +48,8 @@ func TestS38_ExactlyN(t *testing.T) {
 	}
 }
 
-// TestC54_RandomOperations: after 10^6 of them nobody waits, nothing is lost,
-// and (TestMain) no goroutine is left.
+// TestC54_RandomOperations: after 10^6 operations no caller waits, no unit is lost, and
+// (TestMain) no goroutine is left.
 func TestC54_RandomOperations(t *testing.T) {
 	total := 1_000_000
 	if raceEnabled || testing.Short() {
@@ -205,8 +205,8 @@ func fastDrain(t *testing.T, n, rate int64) (late, slots time.Duration) {
 	return time.Since(t0) - slots, slots
 }
 
-// bareDrain returns by how much the last of n goroutines is late that one timer wakes
-// one after another, all who are due at once.
+// bareDrain returns how late the last of n goroutines wakes if one timer wakes all of
+// them, one after another, and those that are due together.
 func bareDrain(n int64, slots time.Duration) (late time.Duration) {
 	turns := make([]chan struct{}, n)
 	var wg sync.WaitGroup
@@ -271,8 +271,8 @@ func TestS44_Herd(t *testing.T) {
 	}
 }
 
-// TestS4_AllowInParallel, in real time: callers who do not wait, of one unit and
-// of more, while others look at the budget, never start more than N in any
+// TestS4_AllowInParallel, in real time: callers that do not wait, for one unit and for
+// more, while other goroutines read the budget, never start more than N in any
 // period. A start was at an instant between a reading of the clock before and one
 // after it.
 func TestS4_AllowInParallel(t *testing.T) {

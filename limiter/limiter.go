@@ -61,7 +61,7 @@ func specs(limits []Limit) ([]law.Spec, error) {
 	return list, errors.Join(errs...)
 }
 
-// ask is what a cost of n takes.
+// ask returns the request to the line for a cost of n.
 func (l *Limiter) ask(n int64) line.Ask {
 	return line.Ask{List: l.limits.Load(), Cost: n, MaxWait: -1}
 }

@@ -71,8 +71,8 @@ func (r *run) at(d time.Duration) {
 	synctest.Wait()
 }
 
-// want waits until nobody waits, and compares the starts with seconds, in the
-// order of arrival.
+// want waits until no caller waits, and compares the starts with seconds, in the order
+// of arrival.
 func (r *run) want(seconds ...float64) {
 	r.t.Helper()
 	synctest.Wait()
@@ -212,8 +212,8 @@ func TestS7_CancelledWaiterFreesItsPlace(t *testing.T) {
 	}
 }
 
-// S7: 1,000 in line at 100 per s, of whom the first 500 leave: the last starts
-// after 5 s, and who comes then 10 ms later.
+// S7: of 1,000 callers in line at 100 per s, the first 500 leave: the last one starts
+// after 5 s, and the next to arrive 10 ms later.
 func TestS7_HalfOfTheLineLeaves(t *testing.T) {
 	const n = 1000
 	for _, l := range []limiter.Limit{
@@ -313,7 +313,7 @@ func TestMoreLimits(t *testing.T) {
 	})
 }
 
-func TestLoweredLimitRefusesWhoCannotMakeIt(t *testing.T) {
+func TestLoweredLimitRefusesLateCallers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := mustNew(t, limiter.PerSecond(1))
 		r := start(t, l)
@@ -622,7 +622,7 @@ func TestS34_BucketLine(t *testing.T) {
 		r := start(t, l)
 		r.join(198, 1)
 		if d := l.Delay(1); d != 990*time.Millisecond {
-			t.Errorf("the last is told %v, want 990ms", d)
+			t.Errorf("the delay of the last is %v, want 990ms", d)
 		}
 		r.join(1, 1)
 		want := rep(100, 0)
@@ -723,9 +723,9 @@ func TestS37_CostlyRequestIsNotOvertaken(t *testing.T) {
 	}
 }
 
-// TestAllowTakesWhatNobodyNeeds: where it delays nobody in line, Allow may take
-// what is there.
-func TestAllowTakesWhatNobodyNeeds(t *testing.T) {
+// TestAllowTakesSpareUnits: Allow takes available units if that delays no caller in
+// line.
+func TestAllowTakesSpareUnits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := mustNew(t, limiter.PerSecond(10))
 		l.Spend(8)
@@ -751,7 +751,7 @@ func TestAllowTakesWhatNobodyNeeds(t *testing.T) {
 	})
 }
 
-func TestS39_DelayTellsTheWholeWait(t *testing.T) {
+func TestS39_DelayReturnsTheWholeWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := mustNew(t, limiter.PerSecond(2), limiter.PerMinute(4))
 		r := start(t, l)
@@ -818,7 +818,7 @@ func TestSpendMovesTheLine(t *testing.T) {
 	})
 }
 
-// TestS53_NothingHeldMeanwhile: who waits for tokens holds no request unit.
+// TestS53_NothingHeldMeanwhile: a caller that waits for tokens holds no request unit.
 func TestS53_NothingHeldMeanwhile(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		// Limits of one Limiter count the same cost: 3 units per s, 4 per min.
@@ -831,7 +831,7 @@ func TestS53_NothingHeldMeanwhile(t *testing.T) {
 			t.Errorf("%d left, want 1", got)
 		}
 		if !l.Allow(1) { // of both
-			t.Error("the one who waits holds what it has not")
+			t.Error("the waiting caller holds a unit that it has not taken")
 		}
 		if l.Allow(1) {
 			t.Error("one more than 4 in a minute")

@@ -15,9 +15,9 @@ import (
 	"github.com/headway-go/headway/breaker"
 )
 
-// counts is what has happened, by host and rule. Events add to atomic integers;
-// only the durations go to the SDK at once. When metrics are collected, it reports
-// the integers, and what the Transports say that is now.
+// counts counts events by host and rule in atomic integers. Only durations go to the SDK
+// immediately. When metrics are collected, it reports the integers and the present state
+// of the Transports.
 type counts struct {
 	instruments
 	maxHosts int
@@ -27,26 +27,26 @@ type counts struct {
 	known atomic.Pointer[map[place]*host]
 	full  atomic.Bool
 
-	// How often a store went away and came back. No event says whose store, and
-	// the two may be reported in the wrong order.
+	// How often a store went down and came up. No event says which Transport's store,
+	// and the two may be reported in the wrong order.
 	gone, back atomic.Int64
 	setBack    atomic.Int64 // the store's clock
 
-	collecting sync.Mutex // held while one collects; guards tally.observe
+	collecting sync.Mutex // held during a collection; guards tally.observe
 
 	mu     sync.Mutex // guards following fields
 	hosts  map[place]*host
-	own    int // how many of hosts are not the one that others share
-	missed int // lookups since known was copied that it did not have
+	own    int // how many of hosts are not the shared one
+	missed int // lookups that did not find their host in known since it was copied
 	seen   []weak.Pointer[headway.Transport]
-	room   int // for how many seen has room before the dead are looked for
+	room   int // the length of seen at which the dead are removed next
 }
 
 // A place is a policy and a host. The host is empty for all hosts of a Shared
 // policy.
 type place struct{ policy, host string }
 
-// other is the name of what has no series of its own.
+// other is the name of the series that hosts and rules without their own share.
 const other = "_OTHER"
 
 // shared holds the counts of each provider, so that instruments are made once.
@@ -87,7 +87,7 @@ func newCounts(p metric.MeterProvider, maxHosts int) (*counts, error) {
 	return c, c.instruments.make(p, c.report)
 }
 
-// host returns where a policy at a host is counted.
+// host returns the counts of a policy at a host.
 func (c *counts) host(policy, name string) *host {
 	full, known := c.full.Load(), *c.known.Load()
 	if h := known[place{policy, name}]; h != nil {
@@ -117,7 +117,7 @@ func (c *counts) hostLocked(policy, name string) *host {
 	case c.full.Load():
 		return h // known is complete
 	}
-	// The copy costs as much as the lookups that have missed it.
+	// A copy costs as much as the lookups that it has missed.
 	full := c.own >= c.maxHosts
 	if c.missed++; c.missed >= len(*c.known.Load()) || full {
 		c.missed = 0
@@ -128,7 +128,7 @@ func (c *counts) hostLocked(policy, name string) *host {
 	return h
 }
 
-// count counts an event and returns where; nil where it is of no host.
+// count counts an event and returns its host; nil if it has none.
 func (c *counts) count(ctx context.Context, e *headway.Event) *host {
 	switch e.Kind {
 	case headway.EventStoreDown:
@@ -141,7 +141,7 @@ func (c *counts) count(ctx context.Context, e *headway.Event) *host {
 		c.setBack.Add(1)
 		return nil
 	case headway.EventStoreRow:
-		if e.Policy == "" { // there is none of that name any more
+		if e.Policy == "" { // the policy no longer exists
 			return nil
 		}
 	}
@@ -199,8 +199,8 @@ func (c *counts) decided(ctx context.Context, h *host, d decision, e *headway.Ev
 	c.waitDuration.Record(ctx, e.Wait.Seconds(), h.waits[outcomes[d].kind]...)
 }
 
-// ruleName returns what a rule is called in metrics: the server gives the names
-// of those that are learned, and may give any number.
+// ruleName returns a rule's name in metrics. All learned limits have one name, because
+// servers may choose any number of names.
 func ruleName(rule string) string {
 	if strings.HasPrefix(rule, "learned ") {
 		return "learned"

@@ -32,7 +32,7 @@ const (
 	awayKey      = attribute.Key("headway.store.away")
 )
 
-// A decision is what became of a request.
+// A decision is the end of a request's wait.
 type decision uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	canceled
 	refusedNoKey
 	refusedOpen
-	refused // for an unknown reason; those known come after it, in limiter's order
+	refused // for an unknown reason; the known reasons follow, in limiter's order
 )
 
 func refusedFor(r limiter.Reason) decision {
@@ -50,7 +50,7 @@ func refusedFor(r limiter.Reason) decision {
 	return refused
 }
 
-// A kind of decisions has waits of its own.
+// A kind is a kind of decision with a histogram of its own.
 type kind uint8
 
 const (
@@ -98,10 +98,10 @@ var states = [...]struct {
 	breaker.Closed: {"closed", 0}, breaker.HalfOpen: {"half_open", 1}, breaker.Open: {"open", 2},
 }
 
-// A host is what has been counted of a policy at one host.
+// A host holds the counts of a policy at one host.
 type host struct {
 	attrs []attribute.KeyValue // read-only
-	// What the attributes are as options, made once.
+	// The attributes as options, made once.
 	observe []metric.ObserveOption
 	record  []metric.RecordOption
 	waits   [len(kinds)][]metric.RecordOption
@@ -109,7 +109,7 @@ type host struct {
 	decisions [len(outcomes)]tally
 	delayed   atomic.Int64
 	calls     atomic.Int64 // starts of first attempts
-	retries   atomic.Int64 // starts of others
+	retries   atomic.Int64 // starts of further attempts
 	malformed atomic.Int64
 	unread    atomic.Int64 // rows of the store
 	overflows atomic.Int64
@@ -120,7 +120,7 @@ type host struct {
 	pauses pauses
 }
 
-// A rule is what has been counted under one rule at one host.
+// A rule holds the counts of one rule at one host.
 type rule struct {
 	name            string
 	client, outside units
@@ -139,8 +139,7 @@ func (u *units) add(n int64) {
 	u.spent.Add(n)
 }
 
-// A tally is a number with attributes of its own, which are made when it is first
-// reported.
+// A tally is a number with its own attributes, which are made when it is first reported.
 type tally struct {
 	atomic.Int64
 	observe []metric.ObserveOption // guarded by counts.mu

@@ -15,15 +15,15 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// The boundaries of the histograms, in seconds. What did not wait at all has the
-// first bucket for itself.
+// The boundaries of the histograms, in seconds. The first bucket holds only decisions
+// without a wait.
 var (
 	waitBounds  = []float64{0, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
 	pauseBounds = []float64{0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400}
 )
 
-// instruments are assigned once. Their names, units and attributes stand in the
-// package's documentation.
+// instruments are assigned once. The package's documentation has their names, units and
+// attributes.
 type instruments struct {
 	waitDuration, pauseDuration metric.Float64Histogram
 
@@ -38,7 +38,7 @@ type instruments struct {
 	pauseRemaining, amplification metric.Float64ObservableGauge
 }
 
-// make makes them, and has report called whenever they are collected.
+// make creates the instruments, and registers report for their collection.
 func (in *instruments) make(p metric.MeterProvider, report metric.Callback) error {
 	m := p.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	var all []metric.Observable
@@ -106,7 +106,8 @@ func (c *counts) report(_ context.Context, o metric.Observer) error {
 	for _, t := range all {
 		now = append(now, t.Snapshot()...)
 	}
-	// What o does is the user's, and a request to a new host needs c.mu.
+	// Observing calls foreign code, so that c.mu must not be held: a request to a new
+	// host needs it.
 	c.collecting.Lock()
 	defer c.collecting.Unlock()
 	c.reportNow(o, now)
@@ -120,7 +121,7 @@ func (c *counts) report(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// The attributes of what a store came to, made once.
+// The attributes of a store's transitions, made once.
 var (
 	storeGone = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(stateKey.String("away")))}
 	storeBack = []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(stateKey.String("back")))}
@@ -142,7 +143,7 @@ func (c *counts) reportStore(o metric.Observer) {
 	}
 }
 
-// reportHost reports to o what has happened at a host.
+// reportHost reports the counts of a host to o.
 func (c *counts) reportHost(o metric.Observer, h *host) {
 	for d := range h.decisions {
 		h.decisions[d].report(o, c.decisions, h, decision(d).attrs(nil)...)
@@ -176,7 +177,7 @@ func (c *counts) reportHost(o metric.Observer, h *host) {
 	}
 }
 
-// report reports t to o under the host's attributes and its own.
+// report reports t to o, with the host's attributes and its own.
 func (t *tally) report(o metric.Observer, in metric.Int64Observable, h *host, attrs ...attribute.KeyValue) {
 	n := t.Load()
 	if n == 0 {
@@ -188,15 +189,15 @@ func (t *tally) report(o metric.Observer, in metric.Int64Observable, h *host, at
 	o.ObserveInt64(in, n, t.observe...)
 }
 
-// A level is what the Transports say of a host now.
+// A level is the present state of a host in the Transports.
 type level struct {
 	waiting, inFlight int64
 	pause             float64
 	remaining         map[*rule]int64
 }
 
-// reportNow reports the present state to o. Series that several Transports have in common,
-// or several keys, are one number.
+// reportNow reports the present state to o. A series that several Transports or keys share
+// is one number.
 func (c *counts) reportNow(o metric.Observer, now []headway.HostStatus) {
 	levels, worst := map[*host]*level{}, map[*host]int64{}
 	for i := range now {
@@ -250,7 +251,7 @@ func (l *level) add(h *host, s *headway.HostStatus) {
 		}
 	}
 	for _, r := range s.Rules {
-		// What a store said longer than a period ago says nothing of now.
+		// A store's report that is older than a period says nothing about now.
 		if r.Limit.Law == limiter.Calendar || r.Age <= r.Limit.Per {
 			left(r.Rule, r.Remaining)
 		}

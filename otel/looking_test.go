@@ -17,7 +17,7 @@ import (
 // While metrics are collected, what is new is counted: nothing is held while the reader's
 // code runs. As reported: lodgvideon/poseidon-http-server 109 (a scrape held the lock that
 // a request with a new label waits for).
-func TestCollectingHoldsNobodyUp(t *testing.T) {
+func TestCollectingHoldsUpNoRequest(t *testing.T) {
 	var observer *otelheadway.Observer
 	n := 0
 	filter := func(attribute.KeyValue) bool {
@@ -30,7 +30,7 @@ func TestCollectingHoldsNobodyUp(t *testing.T) {
 		select {
 		case <-counted:
 		case <-time.After(10 * time.Second):
-			t.Error("a request to a new host waits for the one who collects")
+			t.Error("a request to a new host waits for a collection")
 		}
 		return true
 	}

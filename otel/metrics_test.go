@@ -532,8 +532,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Instruments are made once, and Transports that are out of use are forgotten,
-// though nobody collects.
+// Instruments are made once, and unused Transports are forgotten even without a
+// collection.
 func TestC84_TransportsLeaveNothing(t *testing.T) {
 	made := new(atomic.Int64)
 	provider := &countingProvider{made: made}
@@ -686,7 +686,7 @@ func TestGlobalProviders(t *testing.T) {
 	}
 }
 
-// Numbers that nobody should send break nothing.
+// Invalid numbers in events break nothing.
 func TestOddEvents(t *testing.T) {
 	r := newRig(t)
 	for _, e := range []headway.Event{

@@ -168,10 +168,10 @@ func has(set attribute.Set, attrs []attribute.KeyValue) bool {
 	return true
 }
 
-// A service answers at its latency with what answer says, or 200.
+// A service responds after its latency, by respond or with a 200.
 type service struct {
 	latency time.Duration
-	answer  func(*http.Request) *http.Response
+	respond func(*http.Request) *http.Response
 }
 
 func (s service) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -180,8 +180,8 @@ func (s service) RoundTrip(req *http.Request) (*http.Response, error) {
 	case <-req.Context().Done():
 		return nil, req.Context().Err()
 	}
-	if s.answer != nil {
-		return s.answer(req), nil
+	if s.respond != nil {
+		return s.respond(req), nil
 	}
 	return reply(req, 200), nil
 }
@@ -194,7 +194,7 @@ func reply(req *http.Request, status int, header ...string) *http.Response {
 	return &http.Response{StatusCode: status, Header: h, Body: http.NoBody, Request: req}
 }
 
-// send sends a GET and reads the answer.
+// send sends a GET and reads the response.
 func send(rt http.RoundTripper, ctx context.Context, url string) error {
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 	if err != nil {

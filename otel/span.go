@@ -17,8 +17,8 @@ import (
 // spanName is the name of every span.
 const spanName = "headway wait"
 
-// The error types of spans are those that semconv gives the errors of RoundTrip,
-// as otelhttp does; but the context's have no telling ones.
+// The error types of spans are those of semconv for the errors of RoundTrip, as in
+// otelhttp, except for the context's errors, whose types say nothing.
 var (
 	throttledType = semconv.ErrorType(&headway.ThrottledError{})
 	noKeyType     = semconv.ErrorType(&headway.KeyError{})
@@ -29,7 +29,7 @@ var (
 
 // record makes the span of a wait that has just ended.
 func (o *Observer) record(ctx context.Context, h *host, e *headway.Event) {
-	more := 4 // as many as the kind of event may add
+	more := 4 // the most attributes that an event's kind adds
 	if e.Kind == headway.EventStart {
 		more = 3
 	}
@@ -108,10 +108,9 @@ type cause struct {
 	by    trace.SpanContext // of the request whose response raised it
 }
 
-// causesOf returns what held up the request of e, as far as events
-// tell: the pauses of its wait, and else what a refusal gives as its reason, or the
-// rule that e names, or a slot where a request that started had no rule. Exact
-// causes belong here, once the line tells them.
+// causesOf returns what held up the request of e, as far as events show: the pauses of
+// its wait; or else the reason of its refusal, the rule that e names, or a slot if a
+// started request had no rule.
 func causesOf(h *host, e *headway.Event, arrived, now time.Time) []cause {
 	causes := h.pauses.during(e, arrived, now)
 	name := ""
@@ -136,8 +135,8 @@ func causesOf(h *host, e *headway.Event, arrived, now time.Time) []cause {
 	return append(causes, c)
 }
 
-// pauses remembers the pauses of a host that were raised last, for the spans of
-// the requests that they hold up.
+// pauses remembers the latest pauses of a host, for the spans of the requests that they
+// hold up.
 type pauses struct {
 	mu   sync.Mutex // guards following field
 	list []pause
@@ -180,8 +179,7 @@ func (p *pauses) add(ctx context.Context, e *headway.Event) {
 	}
 }
 
-// during returns the pauses that held up the request of e between two
-// instants.
+// during returns the pauses that held up the request of e between two instants.
 func (p *pauses) during(e *headway.Event, arrived, now time.Time) (causes []cause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,7 +192,7 @@ func (p *pauses) during(e *headway.Event, arrived, now time.Time) (causes []caus
 	return causes
 }
 
-// holds reports whether a pause is one of a request's, as far as its event tells.
+// holds reports whether a pause holds a request, as far as its event shows.
 func (p *pause) holds(e *headway.Event) bool {
 	return (p.rule == "" || p.rule == e.Rule) && (p.digest == "" || p.digest == e.KeyDigest)
 }

@@ -160,7 +160,7 @@ func TestSpansOfTheUnsent(t *testing.T) {
 	})
 }
 
-// The span has ended when the base is called, though the answer takes its time and
+// The span has ended when the base is called, even if the response is slow and
 // its body is leaked; and there is none where the caller has none that records.
 func TestS83_SpanEndsAtTheStart(t *testing.T) {
 	r := newRig(t)

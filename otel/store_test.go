@@ -17,20 +17,20 @@ import (
 	"github.com/headway-go/headway/store"
 )
 
-// A shaky store can be away.
+// A shaky store can be down.
 type shaky struct {
 	store.Memory
-	away atomic.Bool
+	down atomic.Bool
 }
 
 func (s *shaky) Do(ctx context.Context, ops []store.Op) ([]store.Result, error) {
-	if s.away.Load() {
+	if s.down.Load() {
 		return nil, errors.New("gone")
 	}
 	return s.Memory.Do(ctx, ops)
 }
 
-// A store goes away and comes back: what metrics and spans make of it.
+// The metrics and spans of a store that goes down and comes up again.
 func TestS81_C87_Store(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		epoch := time.Now()
@@ -66,7 +66,7 @@ func TestS81_C87_Store(t *testing.T) {
 		}
 		wantStore(base...)
 
-		disk.away.Store(true)
+		disk.down.Store(true)
 		time.Sleep(30 * time.Second)
 		for range 3 {
 			r.call(tr, t.Context(), "away")
@@ -81,7 +81,7 @@ func TestS81_C87_Store(t *testing.T) {
 		}
 		wantStore(append(base, "headway.store.away{} 1")...)
 
-		disk.away.Store(false)
+		disk.down.Store(false)
 		time.Sleep(time.Second)
 		r.call(tr, t.Context(), "away") // finds out
 		time.Sleep(time.Hour)
@@ -105,8 +105,8 @@ func TestS81_C87_Store(t *testing.T) {
 	})
 }
 
-// Stores have no host: they take nobody's series, and have no policy. Two
-// Transports tell of theirs, and in what order does not matter.
+// Stores have no host and no policy, and take the series of no host. Two Transports
+// report their stores, in any order.
 func TestS82_StoresHaveOneSeries(t *testing.T) {
 	r := newRig(t, otelheadway.WithMaxHosts(1))
 	tell := func(kinds ...headway.EventKind) {
@@ -130,7 +130,7 @@ func TestS82_StoresHaveOneSeries(t *testing.T) {
 	)
 	tell(headway.EventStoreDown)
 	if got := r.sum("headway.store.transitions", attribute.String("headway.state", "away")); got != 3 {
-		t.Errorf("it went away %d times, want 3", got)
+		t.Errorf("it went down %d times, want 3", got)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestCollectingAsksNothing(t *testing.T) {
 		if err := r.call(tr, t.Context(), "one"); err != nil {
 			t.Fatal(err)
 		}
-		disk.away.Store(true)
+		disk.down.Store(true)
 		remaining := func() (got []string) {
 			for _, line := range r.series() {
 				if strings.HasPrefix(line, "headway.remaining") || strings.HasPrefix(line, "headway.store") {

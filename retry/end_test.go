@@ -339,7 +339,7 @@ func TestDrainingIsBounded(t *testing.T) {
 }
 
 // A local response ends the retrying as a refusal does.
-func TestAnswerResponseEndsIt(t *testing.T) {
+func TestRefusalResponseEndsIt(t *testing.T) {
 	play(t, headway.Policy{Refusal: headway.RefuseWithResponse, Limits: []limiter.Limit{limiter.PerMinute(1)}, MaxWait: time.Second}, retry.Config{}, func(s *scene) {
 		s.script = responses(0)
 		resp, err := s.get(s.Context())

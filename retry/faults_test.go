@@ -55,7 +55,7 @@ var errBody = errors.New("the body has failed")
 //
 // Public reports: aws/aws-sdk-go-v2 2083 and zoharbabin/web-researcher-mcp 674
 // (which retried a name that does not exist).
-func TestWhoseFaultItWas(t *testing.T) {
+func TestErrorsOfNetHTTP(t *testing.T) {
 	for name, f := range map[string]fault{
 		// The request cannot be sent.
 		"no header map":       {text: "http: nil Request.Header", again: never, ignored: true, change: func(r *http.Request) { r.Header = nil }},
@@ -573,7 +573,7 @@ func TestTheBaseGetsTheSameRequest(t *testing.T) {
 
 // Five requests that cannot be sent and five whose body fails leave the breaker of a
 // healthy host closed and its retry budget unchanged.
-func TestTheCallersFaultsHarmNobody(t *testing.T) {
+func TestTheCallersFaultsCountForNothing(t *testing.T) {
 	var served atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		io.Copy(io.Discard, req.Body)

@@ -330,7 +330,7 @@ func TestReadHereWithoutAPolicy(t *testing.T) {
 // A refusal about one object is retried after the backoff, and holds up no other
 // request. Stripe marks it in its header; stripe/stripe-ruby 431 and
 // beam-community/stripity-stripe 733 ask for a retry of what was locked.
-func TestOneObjectIsRetriedAndNobodyPauses(t *testing.T) {
+func TestOneObjectIsRetriedWithoutAPause(t *testing.T) {
 	playObserved(t, headway.Policy{Server: headway.Server{Dialects: []retryafter.Dialect{oneObject{}}}}, nil, func(s *scene) {
 		s.script = func(n int, _ *http.Request) (*http.Response, error) {
 			if n == 0 {

@@ -41,13 +41,13 @@ func (r *Reader) ReadBody(status int, h http.Header, prefix []byte, now time.Tim
 	if r.set != 0 {
 		r.read(&s, status, h, now)
 	}
-	told := s.readBody(r.bodies(), status, prefix)
+	found := s.readBody(r.bodies(), status, prefix)
 	for _, d := range r.custom {
 		b, isBody := d.(BodyDialect)
 		if isBody {
 			if c, ok := b.ReadBody(status, h, prefix, now); ok {
 				s.join(&c, d.Name())
-				told = true
+				found = true
 				continue
 			}
 		}
@@ -55,7 +55,7 @@ func (r *Reader) ReadBody(status int, h http.Header, prefix []byte, now time.Tim
 			s.join(&c, d.Name())
 		}
 	}
-	return s, told
+	return s, found
 }
 
 // bodies returns the bodies to expect: those of the host's dialect, else of all
@@ -155,7 +155,7 @@ func (s *Signal) readBody(which bodies, status int, prefix []byte) bool {
 // readJSON looks for what each vendor writes, at the place where it writes it: a
 // text that merely contains the word says nothing.
 func (s *Signal) readJSON(which bodies, status int, text string) bool {
-	told := false
+	found := false
 	p := jsonScanner{s: text}
 	for p.next() {
 		if !p.quoted {
@@ -168,10 +168,10 @@ func (s *Signal) readJSON(which bodies, status int, text string) bool {
 			which&bodyStripe != 0 && s.stripeBody(status, &p),
 			which&bodyAnthropic != 0 && s.anthropicBody(status, &p),
 			which&bodyAWS != 0 && s.awsBody(&p):
-			told = true
+			found = true
 		}
 	}
-	return told
+	return found
 }
 
 // gitHubBody reads the message and the link of a 403 or 429:

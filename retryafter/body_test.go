@@ -42,7 +42,7 @@ func TestReadBody(t *testing.T) {
 		status     int
 		h          http.Header
 		body       string
-		told       bool
+		found      bool
 		throttled  bool
 		noRetry    bool
 		ask        time.Duration
@@ -50,7 +50,7 @@ func TestReadBody(t *testing.T) {
 	}{
 		// S67 and C7: a minute, growing, not 55 minutes.
 		{"secondary", github, "", 403, plenty, secondary, true, true, false, time.Minute, true},
-		{"secondary, nobody said GitHub", nil, "", 403, plenty, secondary, true, true, false, time.Minute, true},
+		{"secondary, GitHub not known", nil, "", 403, plenty, secondary, true, true, false, time.Minute, true},
 		{"secondary, known host", nil, "api.github.com", 403, plenty, secondary, true, true, false, time.Minute, true},
 		{"secondary, 429", nil, "api.github.com", 429, plenty, secondary, true, true, false, time.Minute, true},
 		{"secondary with a time", github, "", 403, head("Retry-After", "90"), secondary, true, true, false, 90 * time.Second, false},
@@ -87,7 +87,7 @@ func TestReadBody(t *testing.T) {
 
 		// C11: one attempt.
 		{"openai quota", nil, "api.openai.com", 429, nil, openAIQuota, true, true, true, unknown, false},
-		{"openai quota, nobody said OpenAI", nil, "", 429, nil, openAIQuota, true, true, true, unknown, false},
+		{"openai quota, OpenAI not known", nil, "", 429, nil, openAIQuota, true, true, true, unknown, false},
 		{"openai rate", nil, "api.openai.com", 429, nil, openAIRate, false, true, false, unknown, false},
 		{"openai quota in a message", nil, "", 429, nil, `{"error":{"message":"insufficient_quota"}}`, false, true, false, unknown, false},
 		{"openai quota on a 403", nil, "", 403, nil, openAIQuota, false, false, false, unknown, false},
@@ -97,14 +97,14 @@ func TestReadBody(t *testing.T) {
 		{"none", []retryafter.Dialect{retryafter.None}, "", 403, plenty, secondary, false, false, false, unknown, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, told := retryafter.NewReader(c.dialects, c.host).ReadBody(c.status, c.h, []byte(c.body), pi)
-			if told != c.told || s.Throttled != c.throttled || s.NoRetry != c.noRetry || s.Documented != c.documented {
-				t.Errorf("told %v, Throttled %v, NoRetry %v, Documented %v", told, s.Throttled, s.NoRetry, s.Documented)
+			s, found := retryafter.NewReader(c.dialects, c.host).ReadBody(c.status, c.h, []byte(c.body), pi)
+			if found != c.found || s.Throttled != c.throttled || s.NoRetry != c.noRetry || s.Documented != c.documented {
+				t.Errorf("found %v, Throttled %v, NoRetry %v, Documented %v", found, s.Throttled, s.NoRetry, s.Documented)
 			}
 			if s.HasRetryAfter != (c.ask >= 0) || c.ask >= 0 && s.RetryAfter != c.ask {
 				t.Errorf("RetryAfter = %v, %v, want %v", s.RetryAfter, s.HasRetryAfter, c.ask)
 			}
-			if told && s.Dialect == "" {
+			if found && s.Dialect == "" {
 				t.Error("no dialect")
 			}
 		})
@@ -112,14 +112,14 @@ func TestReadBody(t *testing.T) {
 }
 
 // TestReadBodyCut: a body may end anywhere. Whatever is left of it, it tells the
-// whole truth, a part of it, or nothing; and once told it stays so.
+// whole truth, a part of it, or nothing; and once found it stays so.
 func TestReadBodyCut(t *testing.T) {
 	all := retryafter.NewReader(nil, "")
 	padding := `"padding":"` + strings.Repeat("x", 5000) + `",`
 	for _, c := range []struct {
 		status int
 		body   string
-		told   bool
+		found  bool
 	}{
 		{403, secondary, true}, {403, abuse, true}, {403, primary, true}, {403, forbidden, false},
 		{503, slowDown, true}, {503, internal, false},
@@ -128,19 +128,19 @@ func TestReadBodyCut(t *testing.T) {
 		{403, `{` + padding + secondary[1:], false}, // behind the first 4 KiB
 		{403, secondary[:len(secondary)-1] + `,` + padding + `"a":1}`, true},
 	} {
-		told := false
+		found := false
 		for i := range len(c.body) + 1 {
 			s, ok := all.ReadBody(c.status, nil, []byte(c.body[:i]), pi)
-			if told && !ok || ok && !c.told {
-				t.Fatalf("%d bytes of %.60q: told %v after %v", i, c.body, ok, told)
+			if found && !ok || ok && !c.found {
+				t.Fatalf("%d bytes of %.60q: found %v after %v", i, c.body, ok, found)
 			}
 			if ok && !s.Throttled {
 				t.Fatalf("%d bytes of %.60q: no throttle", i, c.body)
 			}
-			told = ok
+			found = ok
 		}
-		if told != c.told {
-			t.Errorf("%.60q: told %v, want %v", c.body, told, c.told)
+		if found != c.found {
+			t.Errorf("%.60q: found %v, want %v", c.body, found, c.found)
 		}
 	}
 }
@@ -166,8 +166,8 @@ func TestReadBodyHostile(t *testing.T) {
 		}
 	}
 	for _, unit := range []string{"[", `{"a":`, `"`, "<Error>", `{"error":{"errors":[`, " ", "<"} {
-		if _, told := all.ReadBody(429, nil, []byte(strings.Repeat(unit, 10<<20/len(unit))), pi); told {
-			t.Errorf("%q many times: told", unit)
+		if _, found := all.ReadBody(429, nil, []byte(strings.Repeat(unit, 10<<20/len(unit))), pi); found {
+			t.Errorf("%q many times: found", unit)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func mismatch(got, want, alt map[string]any) string {
 }
 
 // rate turns limit and window into one rate in thousandths per second: a Limit is
-// whole, so that 0.5 per second is told as 1 in 2 s.
+// whole, so that 0.5 per second is reported as 1 in 2 s.
 func rate(v map[string]any) map[string]any {
 	r := map[string]any{}
 	for field, x := range v {

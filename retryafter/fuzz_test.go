@@ -198,7 +198,7 @@ func FuzzJSON(f *testing.F) {
 func FuzzReadBody(f *testing.F) {
 	for _, body := range []string{
 		`{"message":"You have exceeded a secondary rate limit.","documentation_url":"https://docs.github.com/#secondary-rate-limits"}`,
-		`{"documentation_url":"#secondary-rate-limits0"}`, // once told before its last bytes came
+		`{"documentation_url":"#secondary-rate-limits0"}`, // was once found too early, before the last bytes
 		`<?xml version="1.0"?><Error><Code>SlowDown</Code></Error>`,
 		`{"__type":"a#ThrottlingException"}`,
 		`{"error":{"errors":[{"reason":"rateLimitExceeded"}],"details":[{"retryDelay":"34.5s"}],"status":"RESOURCE_EXHAUSTED"}}`,
@@ -212,15 +212,15 @@ func FuzzReadBody(f *testing.F) {
 		f.Add(429, v)
 	}
 	f.Fuzz(func(t *testing.T, status int, body string) {
-		s, told := everything.ReadBody(status, nil, []byte(body), time.Unix(1773500966, 0))
+		s, found := everything.ReadBody(status, nil, []byte(body), time.Unix(1773500966, 0))
 		checkSignal(t, &s)
-		if told && !s.Throttled {
-			t.Fatalf("%q: told, but no throttle", body)
+		if found && !s.Throttled {
+			t.Fatalf("%q: found, but no throttle", body)
 		}
 		// The bytes behind a cut change nothing that came before it.
 		if len(body) > 0 {
-			if cut, was := everything.ReadBody(status, nil, []byte(body[:len(body)-1]), time.Unix(1773500966, 0)); was && len(body) <= maxBody && !told {
-				t.Fatalf("%q: told %+v before its last byte, not after", body, cut)
+			if cut, was := everything.ReadBody(status, nil, []byte(body[:len(body)-1]), time.Unix(1773500966, 0)); was && len(body) <= maxBody && !found {
+				t.Fatalf("%q: found %+v before its last byte, not after", body, cut)
 			}
 		}
 	})

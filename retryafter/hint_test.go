@@ -207,7 +207,7 @@ func TestNarrowScopes(t *testing.T) {
 			t.Errorf("%d: %v", status, s.Scope)
 		}
 	}
-	if s, told := retryafter.NewReader(nil, "").ReadBody(429, nil, []byte(`{"type":"error","error":{"type":"rate_limit_error","message":"...","details":{"error_code":"enforced_spend_limit_reached"}}}`), pi); !told || !s.NoRetry {
+	if s, found := retryafter.NewReader(nil, "").ReadBody(429, nil, []byte(`{"type":"error","error":{"type":"rate_limit_error","message":"...","details":{"error_code":"enforced_spend_limit_reached"}}}`), pi); !found || !s.NoRetry {
 		t.Errorf("a spend limit: %+v", s)
 	}
 }

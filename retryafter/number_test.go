@@ -220,7 +220,7 @@ func TestJSDate(t *testing.T) {
 	}
 }
 
-// TestMagnitude is rule by rule: the borders of a number whose unit nobody said.
+// TestMagnitude checks each rule at the borders of numbers without a known unit.
 func TestMagnitude(t *testing.T) {
 	now := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 	epoch := now.Unix() + 45

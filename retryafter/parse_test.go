@@ -80,7 +80,7 @@ func TestParseMalformed(t *testing.T) {
 	}
 }
 
-// S64: rounded up, so that nobody comes early.
+// S64: rounded up, so that no request is early.
 func TestParseRoundsUp(t *testing.T) {
 	now := time.Date(2026, 3, 14, 12, 0, 0, 600_000_000, time.UTC)
 	if got, _ := retryafter.Parse("Sat, 14 Mar 2026 12:00:01 GMT", now); got != 400*time.Millisecond {

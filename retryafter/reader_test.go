@@ -12,7 +12,7 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// custom is a dialect that somebody else made.
+// custom is a dialect of another package.
 type custom struct{ name string }
 
 func (c custom) Name() string { return c.name }
@@ -224,7 +224,7 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// TestReadNothing: nil and empty headers, and statuses that nobody sends.
+// TestReadNothing: nil and empty headers, and invalid statuses.
 func TestReadNothing(t *testing.T) {
 	for _, h := range []http.Header{nil, {}, {"Retry-After": nil}, {"Retry-After": {}}, {"": {"1"}}, {"X": {"1"}}, {"Ratelimit": {""}}} {
 		for _, status := range []int{-1, 0, 200, 304, 999} {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestUsual: the short way for usual answers reads what the long one would, for
+// TestUsual: the short way for usual responses reads what the long one would, for
 // every row that has a part in it, and takes the usual ones.
 func TestUsual(t *testing.T) {
 	values := [][]string{
@@ -35,7 +35,7 @@ func TestUsual(t *testing.T) {
 						t.Fatalf("%v: got %+v, want %+v", h, short, long)
 					}
 				} else if short != (Signal{}) {
-					t.Fatalf("%v: got %+v of an answer that is not usual", h, short)
+					t.Fatalf("%v: got %+v for a response that is not usual", h, short)
 				}
 				if readTo(r, &got, status, h, now); got != long {
 					t.Fatalf("%v: readTo reads %+v, want %+v", h, got, long)
@@ -78,7 +78,7 @@ func TestUsual(t *testing.T) {
 		}
 	}
 	if usual < all/20 {
-		t.Errorf("%d of %d answers are usual: this tests nothing", usual, all)
+		t.Errorf("%d of %d responses are usual: this tests nothing", usual, all)
 	}
 	for _, reset := range []string{"60", "1773502800"} {
 		h := http.Header{"X-Ratelimit-Limit": {"5000"}, "X-Ratelimit-Remaining": {"4987"}, "X-Ratelimit-Reset": {reset}}

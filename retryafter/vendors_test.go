@@ -45,7 +45,7 @@ func inTokens(l retryafter.LimitSignal) retryafter.LimitSignal {
 	return l
 }
 
-// TestOddities reads what is no plain number, with every limit that is told.
+// TestOddities reads values that are not plain numbers, with every announced limit.
 func TestOddities(t *testing.T) {
 	for _, c := range []struct {
 		name   string

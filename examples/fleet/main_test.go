@@ -16,7 +16,7 @@ import (
 // TestMain makes the test binary the program too, because the program starts itself.
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == "tell": // see TestNobodyIsLeft
+	case len(os.Args) == 2 && os.Args[1] == "tell": // see TestNoProcessIsLeft
 		runStory(os.Stderr)
 	case len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-"):
 		main()
@@ -84,7 +84,7 @@ func TestWithoutAServer(t *testing.T) {
 
 // All processes end with their parent, however that ends. All have the same pipe to write
 // to, which ends with the last process.
-func TestNobodyIsLeft(t *testing.T) {
+func TestNoProcessIsLeft(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

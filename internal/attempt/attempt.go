@@ -1,7 +1,6 @@
-// Package attempt is what the root and package retry share beyond what is exported:
-// in a request's context, which attempt of its call the request is, which the root
-// reads and package retry writes; and for each attempt how the root has read its
-// response.
+// Package attempt holds what the root and package retry share without exporting it. In a
+// request's context, package retry writes which attempt of its call the request is, and
+// the root reads it. For each attempt, the root returns how it has read the response.
 package attempt
 
 import (
@@ -37,15 +36,15 @@ func From(ctx context.Context) *Attempt {
 // A Reading is how a Transport has read the response to an attempt, under the
 // policy of its host.
 type Reading struct {
-	// Done is false where the Transport has read nothing: the request had no policy
-	// or passed it by, its policy does not listen, or there was no response. Then
-	// the other fields mean nothing.
+	// Done is false if the Transport has read nothing: the request had no policy or
+	// bypassed it, its policy does not listen, or there was no response. The other
+	// fields then mean nothing.
 	Done   bool
 	Signal retryafter.Signal
-	// MaxPause is the longest pause that the policy believes; zero: it does not say.
+	// MaxPause is the policy's longest pause; zero: not known.
 	MaxPause time.Duration
 }
 
-// RoundTrip is the RoundTrip of a headway.Transport that leaves in r how it has read
-// the response. r is not used once it has returned. The root assigns it.
+// RoundTrip is the RoundTrip of a headway.Transport, which also writes to r how it has
+// read the response. It does not use r after it has returned. The root assigns it.
 var RoundTrip func(transport http.RoundTripper, req *http.Request, r *Reading) (*http.Response, error)

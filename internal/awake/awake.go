@@ -2,9 +2,9 @@
 //
 // Go's monotonic clock stands still while a machine is suspended on Linux and
 // macOS: a pause of two hours would last two hours more when a laptop wakes. Where
-// the system has a clock that counts that time too, Elapsed and Now add it. Where
-// it has none nothing is added: what is relative is late then, and never early.
-// The wall clock has no part in it, so that setting it moves nothing.
+// the system has a clock that counts that time too, Elapsed and Now add it. On other
+// systems nothing is added: relative times are then late, but never early. The wall
+// clock is not used, so that setting it changes nothing.
 package awake
 
 import (
@@ -12,41 +12,40 @@ import (
 	"time"
 )
 
-// origin is what Elapsed counts from. Only differences to it are looked at, since
+// origin is the instant that Elapsed counts from. Only differences to it are used, because
 // in a synctest bubble it lies in the future.
 var origin = time.Now()
 
-// often is how much of the monotonic clock may pass between two looks at how
-// long the machine has slept. A program is halted for longer than that before a
-// machine falls asleep and after it wakes, so that none begins anything between
-// waking and the look.
+// often is how much time of the monotonic clock may pass between two readings of how long
+// the machine has slept. A program is halted for longer than that before a machine falls
+// asleep and after it wakes, so that it begins nothing between waking and a reading.
 const often = time.Millisecond
 
-// least is the shortest sleep that counts: less may be what reading two clocks
-// one after the other takes.
+// least is the shortest sleep that counts. A shorter one may be the time between the
+// readings of two clocks.
 const least = 100 * time.Millisecond
 
 var (
-	looked atomic.Int64 // when, by the monotonic clock since origin
-	slept  atomic.Int64 // since origin, as far as it is known; it only grows
+	looked atomic.Int64 // the latest reading, by the monotonic clock since origin
+	slept  atomic.Int64 // the known sleep since origin; it only grows
 )
 
-// What tests have the clocks do.
+// The pretended state of the clocks, for tests.
 var (
 	pretended atomic.Int64 // the time that the machine sleeps
 	set       atomic.Int64 // by how much the wall clock is ahead of the system's
 )
 
-// Pretend is for tests: it is as if the machine had just slept for d. The wall clock,
-// which has gone on, is the system's again when t ends.
+// Pretend is for tests: from now on it seems as if the machine had just slept for d, and
+// the wall clock had gone on. The wall clock is the system's again when t ends.
 func Pretend(t Test, d time.Duration) {
 	pretended.Add(int64(d))
 	PretendSet(t, d)
 	looked.Store(-1 << 62)
 }
 
-// PretendSet is for tests: it is as if the wall clock had just been set forward by d.
-// It is the system's again when t ends.
+// PretendSet is for tests: from now on it seems as if the wall clock had just been set
+// forward by d. It is the system's again when t ends.
 func PretendSet(t Test, d time.Duration) {
 	t.Cleanup(func() { set.Store(0) })
 	set.Add(int64(d))
@@ -58,8 +57,8 @@ type Test interface{ Cleanup(func()) }
 // Wall is the wall clock, without the monotonic one.
 func Wall() time.Time { return time.Now().Round(0).Add(time.Duration(set.Load())) }
 
-// asleep returns for how long the machine has slept since origin; zero where the
-// system does not say.
+// asleep returns how long the machine has slept since origin, or zero if the system does
+// not report it.
 func asleep() time.Duration {
 	d := systemAsleep() - before
 	if d < least {
@@ -68,8 +67,8 @@ func asleep() time.Duration {
 	return d + time.Duration(pretended.Load())
 }
 
-// before is what systemAsleep returned at origin: the most of several readings,
-// since one that is interrupted is too small.
+// before is the sleep at origin by systemAsleep: the largest of several readings, because
+// an interrupted reading is too small.
 var before = func() (most time.Duration) {
 	for range 3 {
 		most = max(most, systemAsleep())
@@ -77,32 +76,31 @@ var before = func() (most time.Duration) {
 	return most
 }()
 
-// Elapsed is the time since some instant before anything of this module began.
+// Elapsed returns the time since an instant before any first use of this module.
 func Elapsed() time.Duration {
 	m := int64(time.Since(origin))
 	look(m)
 	return time.Duration(m + slept.Load())
 }
 
-// Now is the time of day plus the time that the machine has slept: only good to be
-// compared with other values of Now.
+// Now returns the time of day plus the time that the machine has slept. Compare it only
+// with other values of Now.
 func Now() time.Time {
 	now := time.Now()
 	look(int64(now.Sub(origin)))
 	return now.Add(time.Duration(slept.Load()))
 }
 
-// At is what Now returns when Elapsed returns d.
+// At returns the value of Now when Elapsed returns d.
 func At(d time.Duration) time.Time { return origin.Add(d) }
 
-// On is what Now returns at t, a deadline for instance.
+// On returns the value of Now at t, for example a deadline.
 func On(t time.Time) time.Time {
 	now := Now()
 	return now.Add(time.Until(t))
 }
 
-// look finds out how long the machine has slept, if it has not just been done. m
-// is the monotonic clock.
+// look updates slept, unless that was done recently. m is the monotonic clock.
 func look(m int64) {
 	last := looked.Load()
 	if d := m - last; -int64(often) < d && d < int64(often) || !looked.CompareAndSwap(last, m) {
@@ -113,15 +111,14 @@ func look(m int64) {
 	}
 }
 
-// Timers stop while the machine sleeps. A long wait is therefore taken in
-// pieces: so many in a row are at most a minute long, or a day's minute of what is
-// left.
+// Timers stop while the machine sleeps. A long wait is therefore split into pieces: each is
+// at most a minute, or 1/1,440 of what is left if that is longer.
 const (
 	piece = time.Minute
 	parts = 24 * 60
 )
 
-// Piece returns for how long a timer should sleep that has d to go.
+// Piece returns how long a timer with d left should sleep.
 func Piece(d time.Duration) time.Duration { return min(d, max(piece, d/parts)) }
 
 // Sleep waits for d, in pieces, or until done is closed.

@@ -8,11 +8,11 @@ import (
 
 const (
 	clockMonotonic = 1
-	clockBoottime  = 7 // the same, and goes on while the machine sleeps
+	clockBoottime  = 7 // the same, but it goes on while the machine sleeps
 )
 
-// systemAsleep reads the clock that goes on first: what comes between the two
-// makes the result too small, never too large.
+// systemAsleep reads the clock that goes on first: a delay between the two readings makes
+// the result too small, never too large.
 func systemAsleep() time.Duration {
 	boot, ok := read(clockBoottime)
 	if !ok {

@@ -4,6 +4,6 @@ package awake
 
 import "time"
 
-// systemAsleep knows nothing: on Windows the monotonic clock goes on by itself,
-// and elsewhere package syscall alone reads no clock that does.
+// systemAsleep returns zero: on Windows the monotonic clock goes on by itself, and on
+// other systems package syscall cannot read a clock that does.
 func systemAsleep() time.Duration { return 0 }

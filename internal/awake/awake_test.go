@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestClocks: what Elapsed adds is what the machine has slept, and no more; Now
-// and At agree with it. Where the system counts sleep its own clocks are read.
+// TestClocks: Elapsed adds exactly the time that the machine has slept, and Now and At
+// agree with it. If the system counts sleep, its own clocks are read.
 func TestClocks(t *testing.T) {
 	if runtime.GOOS == "linux" && systemAsleep() < -time.Second {
 		t.Errorf("the machine has slept for %v", systemAsleep())
@@ -37,7 +37,7 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// TestElapsedRunsOn: no reading is before one that was taken before it.
+// TestElapsedRunsOn: no reading is before an earlier one.
 func TestElapsedRunsOn(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
@@ -56,7 +56,7 @@ func TestElapsedRunsOn(t *testing.T) {
 	all.Wait()
 }
 
-// TestSleep wakes at the end of a piece, and at once when it is done.
+// TestSleep checks that Sleep returns at the end, and at once when done is closed.
 func TestSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

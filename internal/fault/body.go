@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// A Body follows the body of a request while it is sent.
+// A Body watches the body of a request while it is sent.
 type Body struct {
 	req    http.Request // a shallow copy, with this body
 	get    func() (io.ReadCloser, error)
@@ -17,19 +17,20 @@ type Body struct {
 	failed atomic.Bool
 }
 
-// Watch returns the request to send in the place of req, and what follows its body.
-// The error of a body reaches the caller as it is, so that only its reader can tell
-// it from one of the connection. Where there is nothing to find out, the request is
-// req itself and the Body is nil, which has not failed: without a body, or with one
-// that is in memory and as long as the request says. One that can seek goes as it is
-// too: it is a file, for which the operating system has a faster way, and whose
-// errors OfCaller knows.
+// Watch returns the request to send instead of req, and a Body that watches its body. The
+// caller receives the error of a body unchanged, so that only the body's reader can
+// distinguish it from an error of the connection.
+//
+// If the body cannot fail, the request is req itself and the Body is nil, which counts as
+// not failed. That is so without a body, and with a body that is in memory and has the
+// declared length. A body that can seek is not watched either: it is a file, which the
+// operating system can send faster, and OfCaller recognizes its errors.
 func Watch(req *http.Request) (*http.Request, *Body) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, nil
 	}
 	if r, ok := readerOf(req.Body); ok {
-		return req, r.body // another Transport outside follows it already
+		return req, r.body // a Transport around this one watches it already
 	}
 	if _, ok := req.Body.(io.Seeker); ok || inMemory(req) {
 		return req, nil
@@ -43,8 +44,8 @@ func Watch(req *http.Request) (*http.Request, *Body) {
 	return &b.req, b
 }
 
-// Failed reports whether the body has returned an error, or was not as long as the
-// request says, before the transport gave it up.
+// Failed reports whether the body has returned an error, or did not have the declared
+// length, before the transport gave it up.
 func (b *Body) Failed() bool { return b != nil && b.failed.Load() }
 
 // again is the GetBody of the copy.
@@ -57,14 +58,14 @@ func (b *Body) again() (io.ReadCloser, error) {
 	return (&reader{body: b, inner: inner}).likeInner(), nil
 }
 
-// What io.NopCloser returns has one of two types, each with the reader as its field.
+// The two types of io.NopCloser's results, each with the reader as its field.
 var nopClosers = [2]reflect.Type{
 	reflect.TypeOf(io.NopCloser(nil)),
 	reflect.TypeOf(io.NopCloser(new(bytes.Reader))),
 }
 
-// inMemory reports whether the body of req is one of those that http.NewRequest
-// knows, and as long as the request says. It does not allocate.
+// inMemory reports whether the body of req has one of the types that http.NewRequest
+// knows, and the declared length. It does not allocate.
 func inMemory(req *http.Request) bool {
 	v := reflect.ValueOf(req.Body)
 	if t := v.Type(); t != nopClosers[0] && t != nopClosers[1] {
@@ -84,7 +85,7 @@ func inMemory(req *http.Request) bool {
 	return req.ContentLength <= 0 || req.ContentLength == int64(n)
 }
 
-// A reader is a body that is followed.
+// A reader is a body that is watched.
 type reader struct {
 	body   *Body
 	inner  io.ReadCloser
@@ -93,7 +94,7 @@ type reader struct {
 	closed atomic.Bool
 }
 
-// readerOf returns the reader that a body is.
+// readerOf returns the reader behind a body, or nil.
 func readerOf(body io.ReadCloser) (*reader, bool) {
 	switch b := body.(type) {
 	case *reader:
@@ -111,8 +112,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// note takes in what the inner body has returned. After Close, which also the
-// transport calls when the connection fails, it says nothing.
+// note records an error of the inner body. After Close, which the transport also calls
+// when the connection fails, errors mean nothing.
 func (r *reader) note(n int64, err error) {
 	r.read += n
 	length := r.body.req.ContentLength
@@ -127,8 +128,8 @@ func (r *reader) note(n int64, err error) {
 	}
 }
 
-// Close closes the inner body. An error is a failure of the body where all of it was
-// read: then net/http makes it the request's. Before that something else has failed.
+// Close closes the inner body. Its error is a failure of the body if all of it was read:
+// net/http then returns it as the request's error. Before that, something else has failed.
 func (r *reader) Close() error {
 	again := r.closed.Swap(true)
 	err := r.inner.Close()
@@ -153,7 +154,7 @@ func (r readerWriterTo) WriteTo(w io.Writer) (int64, error) {
 	out := &writer{Writer: w}
 	n, err := r.inner.(io.WriterTo).WriteTo(out)
 	switch {
-	case out.failed: // it is not the body that has
+	case out.failed: // the writer has failed, not the body
 	case err == nil:
 		r.note(n, io.EOF)
 	default:

@@ -1,6 +1,6 @@
-// Package fault tells whether a request that has failed was the caller's fault: it
-// could not be sent as it is, or its body failed. Such an error says nothing about
-// the server, and the same request would fail again.
+// Package fault finds out whether the caller caused the failure of a request: it could not
+// be sent, or its body failed. Such an error says nothing about the server, and the same
+// request would fail again.
 package fault
 
 import (
@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// texts are how those errors of net/http begin that say that the request cannot be
-// sent. Nearly all are of types that are not exported, or of no type of their own,
-// so that only the text tells them apart. The tests of package retry provoke them
-// over real connections, and fail where another version of Go words one otherwise.
+// texts are the beginnings of net/http's errors about requests that cannot be sent. Nearly
+// all of these errors have an unexported type or none of their own, so that only the text
+// identifies them. The tests of package retry provoke them over real connections, and
+// fail if another version of Go words one differently.
 var texts = []string{
 	"http: nil Request.URL",
 	"http: nil Request.Header",
@@ -28,34 +28,34 @@ var texts = []string{
 	"unsupported protocol scheme ",
 	"invalid Trailer key ",
 	"net/http: extended connect not supported by peer",
-	// Over HTTP/2 alone: a name or value that only HTTP/1 knows, an unusable :path,
-	// and more than this server accepts.
+	// Over HTTP/2 only: a name or value that only HTTP/1 allows, an invalid :path, and
+	// headers larger than this server accepts.
 	"http2: invalid ",
 	"http2: unsupported scheme",
 	"http2: request header list larger than peer's advertised limit",
-	// The body is not as long as the request says.
+	// The body does not have the declared length.
 	"http: Request.ContentLength=",
 	"http: ContentLength=",
 	"http2: request body larger than specified content length",
-	// By Request.Cancel or Transport.CancelRequest; what a context ends has its error.
+	// By Request.Cancel or Transport.CancelRequest. If a context ends the request, the
+	// error is the context's.
 	"net/http: request canceled",
 }
 
-// OfCaller reports whether a request has failed with err since it cannot be sent.
-// What a body returns is the caller's own error, which looks like any other: Watch
-// finds out about that.
+// OfCaller reports whether a request has failed with err because it cannot be sent. It
+// does not recognize the error of a body, which may be any error: see Watch.
 func OfCaller(req *http.Request, err error) bool {
 	var file *fs.PathError
 	var addr *net.AddrError
 	return errors.Is(err, http.ErrBodyReadAfterClose) ||
-		errors.As(err, &addr) && addr.Err == "invalid port" || // net.Dial's, of one that is a number
-		errors.As(err, &file) && (file.Op == "read" || file.Op == "close") || // no connection has that; a body that is a file does
+		errors.As(err, &addr) && addr.Err == "invalid port" || // of net.Dial, for a number
+		errors.As(err, &file) && (file.Op == "read" || file.Op == "close") || // of a body that is a file, never of a connection
 		says(err) || unwritable(req, err)
 }
 
-// unwritable reports whether it was when it wrote the request that net/http found
-// that it cannot. Then it closes the connection, and of that error and the one of a
-// read that the close ends either may come first. So the request itself is looked at.
+// unwritable reports whether net/http could not write the request. In that case it closes
+// the connection, and either its own error or that of the interrupted read may come first.
+// So unwritable checks the request itself.
 func unwritable(req *http.Request, err error) bool {
 	if req.URL == nil || !errors.Is(err, net.ErrClosed) {
 		return false
@@ -77,7 +77,7 @@ func unwritable(req *http.Request, err error) bool {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// says reports whether err, or one that it wraps, begins like one of texts.
+// says reports whether err, or an error that it wraps, begins like one of texts.
 func says(err error) bool {
 	text := err.Error()
 	for _, t := range texts {

@@ -1,4 +1,4 @@
-// Package hostname brings all spellings of a host to one form: that of the address which
+// Package hostname converts all spellings of a host to one form: the address that
 // net/http dials for it.
 package hostname
 
@@ -44,7 +44,7 @@ func Canonical(scheme, host string) (text, name, port string) {
 // looked up has 253 bytes at most.
 const MostText = 320
 
-// bounded returns a text that is too long cut, with its digest at the end.
+// bounded cuts a text that is too long, and appends its digest.
 func bounded(text string) string {
 	if len(text) <= MostText {
 		return text
@@ -95,8 +95,8 @@ func Name(name string) string {
 	return "[" + string(text) + "]"
 }
 
-// ToASCII returns the form in which net/http looks an international name up. The
-// error says that it cannot.
+// ToASCII returns the form in which net/http looks up an international name. It returns
+// an error if net/http cannot look it up.
 func ToASCII(name string) (string, error) {
 	if ascii(name) {
 		return name, nil
@@ -113,8 +113,8 @@ func ascii(s string) bool {
 	return true
 }
 
-// lower is strings.ToLower for ASCII alone: what is left of other letters here is
-// dialled as it is.
+// lower is strings.ToLower for ASCII only: other letters that are left at this point are
+// dialled unchanged.
 func lower(s string) string {
 	for i := range len(s) {
 		if 'A' <= s[i] && s[i] <= 'Z' {

@@ -197,7 +197,7 @@ func R() {}
 		"p/p.go:32: Q has no doc comment",
 		"p/p.go:36: R has no doc comment",
 	)
-	// The same is fine where nobody reads it.
+	// The same is allowed in packages that are not documented.
 	c.says(t, map[string]string{
 		"internal/p/p.go": undocumented,
 		"p/p_test.go":     undocumented,

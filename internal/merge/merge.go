@@ -1,4 +1,4 @@
-// Package merge remembers the last events, those that tell of the same as one.
+// Package merge remembers the latest events, and merges events that are alike.
 package merge
 
 import (
@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Size is how many different ones a Ring remembers. It is short enough to be
-// searched from end to end.
+// Size is how many different events a Ring remembers. It is small enough for a linear
+// search.
 const Size = 32
 
-// An Entry is events alike.
+// An Entry stands for all events that are alike.
 type Entry[E any] struct {
 	Event       E // the last of them
 	First, Last time.Time
@@ -22,7 +22,7 @@ type Entry[E any] struct {
 type Ring[E any] struct {
 	list [Size]Entry[E]
 	n    int
-	like E // what is looked for: here it costs no memory
+	like E // the event that Find looks for; as a field it costs no allocation
 }
 
 // Find returns the entry of events like e, or nil. It is good until the next Put.

@@ -17,14 +17,13 @@
 // "go test -run" takes them but in full; each of them must fail. A line
 // "flags:" may follow with flags for "go test", such as -race.
 //
-// The old text is whole lines, white space included. It is looked for in all
-// code of the repository, nested modules included (.go, .lua, .js and .sql files,
-// but no tests and no testdata), and must occur there exactly once. So a mutation
-// survives when its code moves to another file, and never goes stale unseen. A
-// longer piece makes a text unique. Where the same text rightly stands in two
-// places, "-- old PATH --" names the file or folder of the one that is meant; a
-// path that is not needed is an error. The new text may be empty. More pairs may
-// follow, for the same file or others; the edits must still compile.
+// The old text is whole lines, including white space. It must occur exactly once in the
+// code of the repository, including nested modules (.go, .lua, .js and .sql files, but not
+// tests and testdata). So a mutation stays valid when its code moves to another file, and
+// fails the test when its code changes. A longer text is unique. If the same text
+// legitimately occurs in two places, "-- old PATH --" names the file or folder of the one
+// that is meant; an unnecessary path is an error. The new text may be empty. Further pairs
+// may follow, for the same file or others. The result must still compile.
 //
 // "go test" checks that every mutation still applies. "make mutate" also builds
 // each, with go's -overlay flag and no copy of the tree, and runs its tests:

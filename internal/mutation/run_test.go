@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// What can be wrong with a mutation that applies.
+// The ways in which a mutation that applies can be wrong.
 var (
 	errUnsound  = errors.New("the tests do not pass without the mutation")
 	errBuild    = errors.New("it does not build")

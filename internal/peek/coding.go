@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// decode returns what the first bytes of a body are once its content coding is
-// undone, as far as they go: as many bytes as are read of any other body at most,
-// whatever they grow to. A caller that asks for a coding itself gets it from
-// net/http as it came. Without a coding, and where it is not as it says, prefix is
-// returned.
+// decode undoes the content coding of the first bytes of a body, as far as they go, and
+// returns at most as many bytes as are read of any other body. net/http leaves a coding in
+// place if the caller has requested it. Without a coding, or if the bytes do not match it,
+// decode returns prefix.
 func decode(h http.Header, prefix []byte) []byte {
 	var text []byte
 	switch coding(h) {
@@ -22,11 +21,11 @@ func decode(h http.Header, prefix []byte) []byte {
 		if r, err := gzip.NewReader(bytes.NewReader(prefix)); err == nil {
 			text = head(r)
 		}
-	case "deflate": // zlib's, by RFC 9110; bare of old
+	case "deflate": // zlib by RFC 9110, a raw stream by old practice
 		if r, err := zlib.NewReader(bytes.NewReader(prefix)); err == nil {
 			text = head(r)
 		} else if text = head(flate.NewReader(bytes.NewReader(prefix))); isText(prefix) && !isText(text) {
-			return prefix // nearly anything can be read as a bare stream
+			return prefix // nearly any bytes can be decoded as a raw stream
 		}
 	}
 	if len(text) == 0 {
@@ -49,8 +48,8 @@ func isText(b []byte) bool {
 	return len(b) > 0 && (b[0] == '{' || b[0] == '[' || b[0] == '<')
 }
 
-// head returns what can be read of r, at most.
+// head returns what can be read of r, up to most bytes.
 func head(r io.Reader) []byte {
-	text, _ := io.ReadAll(io.LimitReader(r, most)) // cut off: what came before counts
+	text, _ := io.ReadAll(io.LimitReader(r, most)) // an error at the cut is expected
 	return text
 }

@@ -39,7 +39,7 @@ func deflated(text string) string {
 	return b.String()
 }
 
-// A body in a coding is seen decoded, and the reader gets it as it came.
+// A coded body is peeked decoded, and its reader receives it unchanged.
 func TestCodings(t *testing.T) {
 	const text = `{"error":{"code":"lock_timeout"}}`
 	bomb := strings.Repeat(" ", 4<<20)
@@ -78,7 +78,7 @@ func TestCodings(t *testing.T) {
 	}
 }
 
-// However a body grows, what is made of its first bytes is bounded.
+// However much a body grows by decoding, the result is bounded.
 func TestCodingsAreBounded(t *testing.T) {
 	bomb := gzipped(strings.Repeat("x", 4<<20))
 	resp := &http.Response{Header: http.Header{"Content-Encoding": {"gzip"}}}

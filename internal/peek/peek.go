@@ -1,4 +1,4 @@
-// Package peek reads the first bytes of a body before its reader does.
+// Package peek reads the first bytes of a body before its caller does.
 package peek
 
 import (
@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// most is how much of a body is read, and patience how long it is waited for.
+// most is how many bytes of a body are read, and patience how long that may take.
 const (
 	most     = 4 << 10
 	patience = time.Second
 )
 
 // Body returns the first bytes of a response's body, 4 KiB at most, with gzip and
-// deflate undone, and puts them back: who reads the body afterwards reads all of it
-// as it came, and the error at which the reading stopped. Of a body that takes longer
-// than a second, or that goes on when ctx, the request's context, ends, it returns
-// what has come until then. A panic of the body is the caller's.
+// deflate undone, and puts them back: a later reader of the body receives all of it
+// unchanged, and the error at which Body stopped reading. If the body takes longer than a
+// second, or until ctx, the request's context, ends, Body returns what has arrived until
+// then. If the body panics meanwhile, so does Body.
 func Body(ctx context.Context, resp *http.Response) []byte {
 	p := &peeked{inner: resp.Body, read: make(chan struct{})}
 	resp.Body = p
@@ -38,14 +38,14 @@ func Body(ctx context.Context, resp *http.Response) []byte {
 	return decode(resp.Header, p.enough())
 }
 
-// A peeked is a body of which the first bytes have been read, or are being.
+// A peeked is a body whose first bytes have been read, or are being read.
 type peeked struct {
 	inner io.ReadCloser
 	read  chan struct{} // closed when fill has ended
 
 	mu     sync.Mutex
 	prefix []byte // grows until read is closed
-	stop   bool   // no more is wanted
+	stop   bool   // enough was called
 
 	// Set before read is closed.
 	rest     io.Reader
@@ -96,10 +96,10 @@ func (p *peeked) Read(b []byte) (int, error) {
 	return p.rest.Read(b)
 }
 
-// Close closes the inner body, which ends a read of its.
+// Close closes the inner body, which ends a pending read of it.
 func (p *peeked) Close() error { return p.inner.Close() }
 
-// failed is a reader that failed.
+// failed is a reader that returns an error.
 type failed struct{ err error }
 
 func (f failed) Read([]byte) (int, error) { return 0, f.err }

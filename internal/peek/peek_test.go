@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The reader gets all of it, whatever was seen before.
+// The reader receives the whole body, whatever was peeked.
 func TestBody(t *testing.T) {
 	broken := errors.New("cut off")
 	for name, tt := range map[string]struct {
@@ -42,7 +42,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// A body that does not come is not waited for, and leaves nothing behind.
+// A body that does not arrive is not waited for, and leaves no goroutine behind.
 func TestBodyThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -65,8 +65,8 @@ func TestBodyThatHangs(t *testing.T) {
 	})
 }
 
-// Of a body that goes on, what has come is seen, when a second or the request is
-// over; its reader gets the rest as it comes.
+// Of a slow body, the bytes that have arrived after a second, or at the end of the
+// request, are returned; its reader receives the rest as it arrives.
 func TestBodyThatGoesOn(t *testing.T) {
 	for _, within := range []time.Duration{patience, patience / 4} {
 		synctest.Test(t, func(t *testing.T) {

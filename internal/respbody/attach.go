@@ -7,21 +7,21 @@ import (
 	"weak"
 )
 
-// attachments holds what Attach was given, by response. The pointer is the key,
-// and not the body: an http.Client with a Timeout, and many a wrapper, put a
-// body of their own into the response that they hand on.
+// attachments holds the values of Attach by response. The key is the pointer to the
+// response instead of its body: an http.Client with a Timeout, like many wrappers, puts
+// its own body into the response that it passes on.
 var attachments sync.Map // of weak.Pointer[http.Response] to any
 
-// Attach keeps v for Attached to find, until resp is garbage. v must not lead to
-// resp, which would then never be.
+// Attach keeps v for Attached until resp is garbage. v must not lead to resp, which would
+// then never become garbage.
 func Attach(resp *http.Response, v any) {
 	p := weak.Make(resp)
 	attachments.Store(p, v)
 	runtime.AddCleanup(resp, func(p weak.Pointer[http.Response]) { attachments.Delete(p) }, p)
 }
 
-// Attached returns what Attach was given with resp, or nil. A copy of the
-// response has none.
+// Attached returns the value that Attach keeps for resp, or nil. It returns nil for a copy
+// of the response.
 func Attached(resp *http.Response) any {
 	v, _ := attachments.Load(weak.Make(resp))
 	return v

@@ -1,5 +1,5 @@
-// Package respbody follows a response until its body ends. It gives back then what the request
-// holds, and keeps what belongs to the response until the response is garbage.
+// Package respbody watches a response until its body ends, and then releases what the
+// request holds. It also keeps values for a response until the response is garbage.
 package respbody
 
 import (
@@ -13,12 +13,11 @@ import (
 // Hold calls release, once, when the request behind resp is no longer
 // in flight: when its body has been read to its end, has failed, or is closed,
 // when ctx, the request's context, ends, or when the body is garbage.
-// It replaces resp.Body to find out, unless there is no body to wait for; then
-// it calls release at once.
+// It replaces resp.Body for that. If there is no body to wait for, it calls release at
+// once.
 //
-// release is called without locks, maybe in a goroutine of the runtime's or of
-// ctx's. It must not hold on to resp or its body: a body that the context
-// remembers is never garbage.
+// release is called without locks, possibly in a goroutine of the runtime or of ctx. It
+// must not refer to resp or its body: a body that the context refers to is never garbage.
 func Hold(ctx context.Context, resp *http.Response, release func()) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		release()
@@ -36,10 +35,10 @@ func Hold(ctx context.Context, resp *http.Response, release func()) {
 type slot struct {
 	ended   atomic.Bool
 	release func()
-	forget  func() bool // takes the slot off the context; assigned once, before the body is seen
+	forget  func() bool // removes the slot from the context; assigned once, before the body is returned
 }
 
-// end gives the slot back unless that has been done. The context calls it, maybe
+// end releases the slot, unless it was released before. The context calls it, possibly
 // before forget is assigned.
 func (s *slot) end() {
 	if s.ended.CompareAndSwap(false, true) {
@@ -52,13 +51,13 @@ func (s *slot) free() {
 	s.end()
 }
 
-// A heldBody is a response body that gives a slot back at its end.
+// A heldBody is a response body that releases a slot at its end.
 type heldBody struct {
 	inner io.ReadCloser
 	slot  *slot
 }
 
-// Read reads from the inner body. Any error is its end, and so is a panic.
+// Read reads from the inner body. Any error is the body's end, and so is a panic.
 func (b *heldBody) Read(p []byte) (n int, err error) {
 	over := true
 	defer func() {
@@ -71,7 +70,7 @@ func (b *heldBody) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close closes the inner body and gives the slot back, whatever the error.
+// Close closes the inner body and releases the slot, even after an error.
 func (b *heldBody) Close() error {
 	defer b.slot.free()
 	return b.inner.Close()
@@ -79,9 +78,9 @@ func (b *heldBody) Close() error {
 
 type closeWriter interface{ CloseWrite() error }
 
-// likeInner returns b with those further methods that the inner body has: a
-// connection that switched protocols is an io.Writer, and one that can be closed
-// for writing alone has to show it, or httputil.ReverseProxy ends both ways.
+// likeInner returns b with the further methods that the inner body has. A connection that
+// has switched protocols is an io.Writer. If it can be closed for writing only, it must
+// have that method, because httputil.ReverseProxy otherwise closes both directions.
 func (b *heldBody) likeInner() io.ReadCloser {
 	w, isWriter := b.inner.(io.Writer)
 	cw, isCloseWriter := b.inner.(closeWriter)
@@ -123,9 +122,9 @@ func (b *heldBody) likeInner() io.ReadCloser {
 
 type heldWriterTo struct{ body *heldBody }
 
-// WriteTo writes the inner body out. Without an error that was all of it. An
-// error may be the writer's, with more of the body to come, so that the slot
-// waits for Close.
+// WriteTo writes the inner body to a writer. Without an error, that was all of it. An error
+// may be the writer's, with more of the body to come, so that the slot is then held until
+// Close.
 func (t heldWriterTo) WriteTo(w io.Writer) (n int64, err error) {
 	over := true
 	defer func() {

@@ -33,8 +33,8 @@ func (b *fakeBody) Close() error {
 	return b.err
 }
 
-// hold puts body into a response that holds a slot, and returns how often that
-// was given back.
+// hold puts body into a response that holds a slot, and returns how often the slot was
+// released.
 func hold(ctx context.Context, body io.ReadCloser) (*http.Response, *atomic.Int32) {
 	resp, n := &http.Response{Body: body}, new(atomic.Int32)
 	Hold(ctx, resp, func() { n.Add(1) })
@@ -75,7 +75,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 func TestHoldUntilAnError(t *testing.T) {
 	want := errors.New("broken")
 	resp, n := hold(t.Context(), &fakeBody{Reader: readerFunc(func(p []byte) (int, error) { return 1, want })})
-	// What came with the error is handed on with it.
+	// Bytes that come with an error are passed on with it.
 	if m, err := resp.Body.Read(make([]byte, 4)); m != 1 || err != want {
 		t.Errorf("got %d, %v, want 1, %v", m, err, want)
 	}
@@ -120,7 +120,7 @@ func TestHoldUntilTheContextEnds(t *testing.T) {
 	})
 }
 
-// leak holds a slot by a body that is not kept.
+// leak holds a slot by a body to which no reference is kept.
 //
 //go:noinline
 func leak(ctx context.Context, body io.ReadCloser) *atomic.Int32 {
@@ -142,7 +142,7 @@ func collected(done func() bool) bool {
 	return false
 }
 
-// A context that lives on must not keep the body alive.
+// A context that does not end must not keep the body alive.
 func TestHoldUntilGarbage(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -162,7 +162,7 @@ func TestHoldUntilGarbage(t *testing.T) {
 	wantReleased(t, n, 1)
 }
 
-// A countingContext counts what waits for its end.
+// A countingContext counts the functions that wait for its end.
 type countingContext struct {
 	context.Context
 	waiting atomic.Int32
@@ -176,7 +176,7 @@ func (c *countingContext) AfterFunc(func()) func() bool {
 	return func() bool { return c.waiting.Add(-1) >= 0 }
 }
 
-// A context that lives on, a server's say, does not gather slots.
+// A context that does not end, such as a server's, does not accumulate slots.
 func TestHoldLeavesTheContext(t *testing.T) {
 	ctx := &countingContext{Context: context.Background()}
 	resp, _ := hold(ctx, &fakeBody{Reader: strings.NewReader("abc")})
@@ -328,7 +328,7 @@ func TestHoldKeepsMethods(t *testing.T) {
 	}
 }
 
-// A writer that fails leaves the rest of the body to come.
+// If a writer fails, the rest of the body is still to come.
 func TestHoldAfterFailedWriteTo(t *testing.T) {
 	resp, n := hold(t.Context(), everyBody("abc")["writerTo"])
 	r, w := io.Pipe()
@@ -341,7 +341,7 @@ func TestHoldAfterFailedWriteTo(t *testing.T) {
 	wantReleased(t, n, 1)
 }
 
-// All ends at once are one, under -race.
+// Concurrent ends release the slot once, under -race.
 func TestHoldReleasesOnce(t *testing.T) {
 	for range 1000 {
 		ctx, cancel := context.WithCancel(context.Background())

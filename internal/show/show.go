@@ -1,5 +1,5 @@
-// Package show says how errors and times appear to others than the caller they
-// belong to: in logs, events, pages, and errors of other requests.
+// Package show formats errors and times for readers other than the caller they belong to:
+// in logs, events, pages, and errors of other requests.
 package show
 
 import (
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Duration rounds d to what a reader cares for: to milliseconds, and below 10 ms
-// to microseconds. What is shorter than one stays.
+// Duration rounds d for readers: to milliseconds, and below 10 ms to microseconds. A
+// duration shorter than 1 µs stays.
 func Duration(d time.Duration) time.Duration {
 	switch {
 	case d > -time.Microsecond && d < time.Microsecond:
@@ -28,17 +28,18 @@ func Duration(d time.Duration) time.Duration {
 // MostText is the length in bytes that Text and the text of an Error do not exceed.
 const MostText = 500
 
-// Error returns what may be kept of err: err itself where nothing in it can hold a
-// secret. Else that is its text as Text returns it, those errors within it that hold no
-// secret, for errors.Is and errors.As, and whether it is a net.Error and a timeout; it
-// does not lead to err. What Error has returned stays as it is.
+// Error returns the part of err that may be kept. That is err itself if nothing in it can
+// hold a secret. Otherwise it is a new error, which does not lead to err: it has the text
+// of err as Text returns it, the errors within err that hold no secret, for errors.Is and
+// errors.As, and whether err is a net.Error and a timeout. A result of Error is returned
+// unchanged.
 func Error(err error) (kept error) {
 	switch err.(type) {
 	case nil, *kind, *netKind:
 		return err
 	}
 	defer func() {
-		if recover() != nil { // a method of the error's, such as Error of a nil pointer
+		if recover() != nil { // a method of err panics, such as Error of a nil pointer
 			kept = &kind{text: fmt.Sprintf("%T", err)}
 		}
 	}()
@@ -54,11 +55,11 @@ func Error(err error) (kept error) {
 	return &k
 }
 
-// A kind is what is kept of an error.
+// A kind is the part of an error that is kept.
 type kind struct {
 	text   string
-	values []error // within it, that are given away
-	same   []error // within it, that are compared with and no more
+	values []error // errors within it that Unwrap returns
+	same   []error // errors within it that Is compares with only
 }
 
 // A netKind is the kind of a net.Error.
@@ -69,10 +70,10 @@ type netKind struct {
 
 func (k *kind) Error() string { return k.text }
 
-// GoString is the text too: no form of printing shows more.
+// GoString returns the text, too, so that no form of printing shows more.
 func (k *kind) GoString() string { return k.text }
 
-// Unwrap returns the errors within that are given away.
+// Unwrap returns the errors within that hold no secret.
 func (k *kind) Unwrap() []error { return k.values }
 
 // Is reports whether target was within the error itself.
@@ -90,11 +91,11 @@ func (k *netKind) Timeout() bool { return k.timeout }
 
 func (k *netKind) Temporary() bool { return k.timeout }
 
-// mostNodes bounds how many errors within one are looked at.
+// mostNodes bounds how many errors within one error are inspected.
 const mostNodes = 64
 
-// collect keeps what may be kept of err and of all within it. It reports whether all
-// of it is given away.
+// collect keeps what may be kept of err and of all errors within it. It reports whether
+// that is all of them.
 func (k *kind) collect(err error, nodes *int) (all bool) {
 	if *nodes++; err == nil || *nodes > mostNodes {
 		return false
@@ -125,8 +126,8 @@ func (k *kind) collect(err error, nodes *int) (all bool) {
 	return false
 }
 
-// known are the packages whose errors hold nothing but what their text shows. Those
-// of net/url hold a URL, and a tls.RecordHeaderError its connection.
+// known are the packages whose errors hold nothing beyond their text. Errors of net/url
+// hold a URL, and a tls.RecordHeaderError its connection.
 var known = map[string]bool{
 	"context": true, "errors": true, "internal/poll": true, "io": true, "io/fs": true, "net": true, "os": true, "syscall": true,
 }
@@ -154,11 +155,10 @@ func plain(t reflect.Type) bool {
 	return false
 }
 
-// Text returns a text without the secrets of the URLs in it: of each the user
-// information, the query and the fragment go. So do those of what looks like a URL
-// without a scheme, and the values of what is named like a secret, as in
-// "host=h password=p", {"token":"t"} or "Authorization: Bearer t". It is cut to
-// MostText bytes.
+// Text returns a text without the secrets in it. It removes the user information, the
+// query and the fragment of URLs, also of texts that look like a URL without a scheme, and
+// values with the name of a secret, as in "host=h password=p", {"token":"t"} or
+// "Authorization: Bearer t". It cuts the text to MostText bytes.
 func Text(s string) string {
 	if strings.ContainsAny(s, "?@") || strings.Contains(s, "://") {
 		s = scrub(s)
@@ -177,14 +177,14 @@ func Text(s string) string {
 	return s
 }
 
-// named is a value with its name before it, which says that it is a secret.
+// named matches a value after a name that marks it as a secret.
 var named = regexp.MustCompile(`(?i)` +
 	`((?:[\w.-]*(?:passw|pwd|secret|token|api[-_]?key|access[-_]?key|credential|session|signature)[\w.-]*(?:\s*=\s*|%3d|\\?"\s*:\s*)` +
 	`|authorization\\?"?\s*[:=]\s*\\?"?(?:\w+ )?))` +
 	`(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s&;,)}\]"']+)`)
 
-// scrub is Text without the cut. It goes from one word to the next: what stands
-// between spaces, or between two quotes of one kind when a URL follows the first.
+// scrub is Text without the cut. It goes word by word: a word stands between spaces, or
+// between two quotes of one kind if a URL follows the first.
 func scrub(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -258,14 +258,14 @@ func scrubWord(b *strings.Builder, w string) {
 // user information, query and fragment.
 func scrubURL(w string) string {
 	at := strings.Index(w, "://")
-	// From the query on nothing is kept, but for the punctuation after it.
+	// From the query on, only the punctuation after it is kept.
 	rest := w
 	if at >= 0 {
 		rest = w[at+3:]
 	}
 	end := len(rest)
 	if i := strings.IndexAny(rest, "?#"); i >= 0 && (at >= 0 || looksLikeQuery(rest[i:])) {
-		// An '@' behind may end user information with a '?' or '#' in it.
+		// A later '@' may end user information that contains a '?' or '#'.
 		if j := strings.LastIndexByte(rest, '@'); at >= 0 && j > i && !strings.Contains(rest[:i], "/") && strings.Contains(rest[:i], ":") && !strings.Contains(rest[:i], "@") {
 			rest = rest[j+1:]
 			end = len(rest)
@@ -298,9 +298,9 @@ func looksLikeQuery(s string) bool {
 	return s[0] == '?' && i > 1
 }
 
-// withoutUser returns what follows "://" without user information, also that of a
-// URL within it. An '@' in the path is none, unless what stands before the path is no
-// host and port: then the password has a slash in it.
+// withoutUser removes user information from the text after "://", also that of a URL
+// within it. An '@' in the path does not end user information, unless the text before the
+// path is not a host and port: then the password contains a slash.
 func withoutUser(s string) string {
 	authority := s
 	if i := strings.IndexByte(s, '/'); i >= 0 {

@@ -29,8 +29,8 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// What others see has no query, no fragment and no user information. The last are
-// from reports: smallstep/certificates 1522 (a password that is no URL), and
+// The text has no query, no fragment and no user information. The last cases are from
+// reports: smallstep/certificates 1522 (a password that is not a URL), and
 // cyanheads/mcp-ts-core 190 and alphaonedev/ai-memory-mcp 3674 (secrets in queries).
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
@@ -64,7 +64,7 @@ func TestText(t *testing.T) {
 		"host=h user=u password=s3cret dbname=d":                        "host=h user=u password=… dbname=d",
 		"host=h password='s3 s3cret' dbname=d":                          "host=h password=… dbname=d",
 		"server=h;Pwd=s3cret;database=d":                                "server=h;Pwd=…;database=d",
-		`answer: "access_token":"s3\"s3cret", "n":1`:                    `answer: "access_token":…, "n":1`,
+		`response: "access_token":"s3\"s3cret", "n":1`:                  `response: "access_token":…, "n":1`,
 		"sent Authorization: Bearer s3cret, got 401":                    "sent Authorization: Bearer …, got 401",
 		"api_key=s3cret: refused":                                       "api_key=… refused",
 		"https%3A%2F%2Fh.test%2F%3Ftoken%3Ds3cret":                      "https%3A%2F%2Fh.test%2F%3Ftoken%3D…",
@@ -111,7 +111,7 @@ func (w wrapping) Unwrap() error { return w.err }
 
 var errDown = errors.New("down")
 
-// An Error keeps types that hold no secrets, and gives nothing else away.
+// An Error keeps errors whose types hold no secrets, and nothing else.
 func TestError(t *testing.T) {
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	u := func(err error) error { return &url.Error{Op: "Get", URL: "https://h.test/?token=s3cret", Err: err} }

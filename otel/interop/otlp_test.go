@@ -223,6 +223,6 @@ func TestOTLP(t *testing.T) {
 	s := spans["/refused"]
 	if s.Status.Code != traces.Status_STATUS_CODE_ERROR || len(s.Links) != 1 || ids[string(s.Links[0].SpanId)] != "/pause" ||
 		!strings.Contains(text(s.Attributes), "error.type=*headway.ThrottledError") {
-		t.Errorf("the span of /refused is %v, want an error, linked to the request that was told to pause", s)
+		t.Errorf("the span of /refused is %v, want an error, linked to the request whose response raised the pause", s)
 	}
 }

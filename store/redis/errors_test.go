@@ -108,7 +108,7 @@ func TestRows(t *testing.T) {
 }
 
 // Damaged rows of any type are kept elsewhere, and do not count as budgets.
-func TestDamagedRowsAreSetAside(t *testing.T) {
+func TestDamagedRowsAreMoved(t *testing.T) {
 	srv := server.Start(t)
 	s, err := redis.New(t.Context(), redis.Config{Client: connect(t, srv.Addr), Prefix: "x:"})
 	if err != nil {
@@ -144,7 +144,7 @@ func TestDamagedRowsAreSetAside(t *testing.T) {
 
 // If the user may not rename, the row stays, and operations that need it fail. All other
 // operations work.
-func TestRowThatCannotBeSetAside(t *testing.T) {
+func TestRowThatCannotBeMoved(t *testing.T) {
 	srv := server.Start(t)
 	srv.CLI(t, "acl", "setuser", "poor", "on", ">p", "~*", "+hello", "+client", "+ping", "+get", "+set", "+del", "+time", "+eval", "+evalsha")
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{srv.Addr}, DisableCache: true, Username: "poor", Password: "p"})
