@@ -16,7 +16,7 @@ var benchConfigs = []struct {
 	{"count=rate", breaker.Config{Rate: 0.5, Within: 10 * time.Second, MinCalls: 100}},
 }
 
-// lookAndRecord is what a call costs: the first look, the ticket, the result.
+// lookAndRecord does the work of one call: the check, the ticket, the result.
 func lookAndRecord(b *breaker.Breaker, now time.Time, r breaker.Result) bool {
 	if !b.Closed() {
 		return false

@@ -101,7 +101,7 @@ func TestRecorderIsNotMadeForTheWell(t *testing.T) {
 	}
 }
 
-// TestFewLateProbesAreRemembered: what is kept of probes that have timed out
+// TestFewLateProbesAreRemembered: the memory for probes that have timed out
 // does not grow.
 func TestFewLateProbesAreRemembered(t *testing.T) {
 	const places = 3

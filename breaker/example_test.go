@@ -88,7 +88,7 @@ func ExampleOutcome() {
 	// Output: closed
 }
 
-// A probe that could not be sent after all gives its place to the next one.
+// A probe that could not be sent makes room for the next one.
 func ExampleBreaker_Return() {
 	b, _ := breaker.New(breaker.Config{}, nil)
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

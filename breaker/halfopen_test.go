@@ -60,7 +60,7 @@ func tripped(t *testing.T, c breaker.Config) *breaker.Breaker {
 	return b
 }
 
-// outcomeOf is how a transport would classify: enough of it to tell the story.
+// outcomeOf is a transport's classification, as far as these tests need it.
 func outcomeOf(status int, err error) breaker.Outcome {
 	switch {
 	case errors.Is(err, context.Canceled), status == 429:
@@ -72,7 +72,7 @@ func outcomeOf(status int, err error) breaker.Outcome {
 	}
 }
 
-// probe runs send with a ticket, as a transport would: whatever send does, the
+// probe runs send with a ticket, like a transport: whatever send does, the
 // ticket is recorded.
 func probe(t *testing.T, b *breaker.Breaker, send func() (status int, err error)) {
 	ticket := take(t, b, time.Now())

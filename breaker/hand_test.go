@@ -70,7 +70,7 @@ func TestRetryAfter(t *testing.T) {
 	call(t, b, t0.Add(time.Second), asks(time.Second), asks(0))
 	want(t, b, t0.Add(time.Second), breaker.Open, 2*time.Minute-time.Second)
 
-	// A probe that asks for less than is due anyway, and one that asks for more.
+	// A probe whose Retry-After is shorter than the opening, and one whose is longer.
 	now := t0.Add(2 * time.Minute)
 	call(t, b, now, asks(9*time.Second))
 	want(t, b, now, breaker.Open, 10*time.Second)
@@ -78,7 +78,7 @@ func TestRetryAfter(t *testing.T) {
 	call(t, b, now, asks(21*time.Second))
 	want(t, b, now, breaker.Open, 21*time.Second)
 
-	// What was asked of an older state does not reach the newer one.
+	// A Retry-After from an older state does not affect the newer one.
 	now = now.Add(21 * time.Second)
 	call(t, b, now, failure)
 	want(t, b, now, breaker.Open, 40*time.Second)
@@ -159,7 +159,7 @@ func TestClose(t *testing.T) {
 		}
 	}
 
-	// Closed already: forgets what was counted, and reports nothing.
+	// When closed already, it forgets the counted results, and reports nothing.
 	before := len(reported)
 	slow := take(t, b, now)
 	call(t, b, now, failure)
@@ -194,7 +194,7 @@ func TestFail(t *testing.T) {
 		t.Errorf("opened by %v, want %v", b.Cause(), found)
 	}
 
-	// Open: not counted, but what the service asks for is heeded.
+	// When open, the failure is not counted, but its Retry-After is obeyed.
 	b.Fail(errDown, time.Second, t0)
 	want(t, b, t0, breaker.Open, 5*time.Second)
 	b.Fail(errDown, 6*time.Second, t0)
@@ -259,7 +259,7 @@ func TestAllowance(t *testing.T) {
 	allows(b, 6)
 }
 
-// TestClean: what still counts keeps it from being forgotten.
+// TestClean: a breaker with results that still count is not clean.
 func TestClean(t *testing.T) {
 	clean := func(b *breaker.Breaker, now time.Time, want bool) {
 		t.Helper()

@@ -10,7 +10,7 @@ import (
 	"github.com/headway-go/headway/breaker"
 )
 
-// A history is what happened to a breaker between an opening and the closing
+// A history is the events of a breaker between an opening and the closing
 // after it, as its caller saw it.
 type history struct {
 	t      *rapid.T
@@ -115,7 +115,7 @@ func (h *history) take(t *rapid.T) {
 	}
 }
 
-// herd takes what there is.
+// herd takes every ticket that is available.
 func (h *history) herd() {
 	if h.b.Closed() {
 		return

@@ -23,7 +23,7 @@ func TestS71_ThrottlingCountsForNothing(t *testing.T) {
 		t.Error("not clean after ignored results only")
 	}
 
-	// Ignored ones stand between, before and after, and fill no place of the ten.
+	// Ignored results before, between and after do not count among the ten.
 	call(t, b, t0, repeat(50, ignored)...)
 	for range 4 {
 		call(t, b, t0, failure, success)

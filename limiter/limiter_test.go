@@ -25,7 +25,7 @@ func mustNew(t testing.TB, limits ...limiter.Limit) *limiter.Limiter {
 	return l
 }
 
-// A run is callers of one Limiter within a bubble, in the order in which they
+// A run holds the calls of one Limiter within a bubble, in the order in which they
 // came. Each is in line, or has started, before the next comes.
 type run struct {
 	t     testing.TB
@@ -297,7 +297,7 @@ func TestS11_RemovedLimit(t *testing.T) {
 	})
 }
 
-// TestMoreLimits: those in line need what is added, too.
+// TestMoreLimits: callers in line need added limits, too.
 func TestMoreLimits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := mustNew(t, limiter.PerSecond(1))

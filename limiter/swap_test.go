@@ -10,7 +10,7 @@ import (
 )
 
 // TestSwapLawsUnderTraffic: callers race SetLimits, which changes the law back
-// and forth; what was taken under one law counts under the other.
+// and forth; units taken under one law count under the other.
 func TestSwapLawsUnderTraffic(t *testing.T) {
 	const n = 1000
 	window := limiter.Limit{N: n, Per: time.Hour}

@@ -9,8 +9,8 @@ import (
 	"github.com/headway-go/headway/limiter"
 )
 
-// TestS4_AllowAmongOthers: however Allow of one unit alternates with all that
-// needs the whole budget, each start counts once, for one period.
+// TestS4_AllowAmongOthers: however Allow of one unit alternates with operations that
+// lock the whole budget, each start counts once, for one period.
 func TestS4_AllowAmongOthers(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {

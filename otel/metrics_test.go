@@ -32,7 +32,7 @@ import (
 
 const url = "https://api.test/"
 
-// One of everything, and what each metric makes of it.
+// One event of each kind, and the value of each metric.
 func TestS81_EveryMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -300,7 +300,7 @@ func (r *rig) wantWait(sum time.Duration, n int) {
 	}
 }
 
-// 10,000 requests at once, each of which is one decision, whatever it is.
+// Each of 10,000 concurrent requests is one decision, of any kind.
 func TestDecisionsAreRequests(t *testing.T) {
 	const n = 10_000
 	r := newRig(t)
@@ -421,7 +421,7 @@ func TestS82_SeriesAreBounded(t *testing.T) {
 	if got := r.sum("headway.decisions"); got != 2*hosts {
 		t.Errorf("%d decisions, want %d", got, 2*hosts)
 	}
-	// Names that a server makes up have one series.
+	// All names that a server chooses share one series.
 	for i := range 1000 {
 		r.Observe(t.Context(), headway.Event{Kind: headway.EventLearned, Policy: "p", Host: "h0.test", Rule: fmt.Sprint("learned ", i), Drift: 1})
 	}
@@ -471,8 +471,8 @@ func TestHostsOfMetrics(t *testing.T) {
 	})
 }
 
-// Several Transports under one name are one: they count together, and the least
-// that one of them or one key has left is what is left.
+// Several Transports with the same policy name count together, and the least that is
+// left in one of them or under one key is reported.
 func TestTransportsAndKeysCountTogether(t *testing.T) {
 	r := newRig(t)
 	policy := headway.Policy{Name: "p", Hosts: []string{"*"}, Rules: []headway.Rule{{Name: "key", Limit: limiter.PerHour(9), Key: headway.FromCallKey}}}
@@ -565,7 +565,7 @@ func TestC84_TransportsLeaveNothing(t *testing.T) {
 	}
 }
 
-// A panic of one observer harms its own request: the others are counted, and
+// A panic of one observer affects its own request only: the others are counted, and
 // every slot comes back.
 func TestPanicOfAnotherObserver(t *testing.T) {
 	r := newRig(t)
@@ -700,7 +700,7 @@ func TestOddEvents(t *testing.T) {
 	}
 }
 
-// The breaker: its state, its changes, and what it refuses.
+// The breaker's state, its changes and its refusals.
 func TestS81_Breaker(t *testing.T) {
 	r := newRig(t)
 	tr := r.transport(service{}, headway.Policy{Name: "p", Hosts: []string{"*"}, Breaker: &breaker.Config{}})

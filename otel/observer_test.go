@@ -108,7 +108,7 @@ func (r *rig) series() (lines []string) {
 	return lines
 }
 
-// attributes returns attributes as text, without what all of one test share.
+// attributes returns attributes as text, without those that a whole test shares.
 func attributes(list []attribute.KeyValue) string {
 	text := "{"
 	for _, a := range list {
@@ -216,7 +216,7 @@ func (c *crowd) send(rt http.RoundTripper, ctx context.Context, url string) {
 	c.Go(func() { send(rt, ctx, url) })
 }
 
-// requests returns what sends one request again and again, without allocating.
+// requests returns a function that sends one request repeatedly, without allocating.
 func requests(t testing.TB, rt http.RoundTripper, ctx context.Context, url string) func() {
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 	if err != nil {

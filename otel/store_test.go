@@ -134,7 +134,7 @@ func TestS82_StoresHaveOneSeries(t *testing.T) {
 	}
 }
 
-// Collecting asks a store nothing: what it said last is reported for one period.
+// Collecting does not call the store: its last report is valid for one period.
 func TestCollectingAsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -47,9 +47,9 @@ func TestTheCallerDecides(t *testing.T) {
 		}, responses(409, 404), "POST", "0@0s 1@500ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := 0
+			called := 0
 			cfg := retry.Config{MaxRetries: 2, Retry: func(req *http.Request, resp *http.Response, err error) retry.Decision {
-				asked++
+				called++
 				if (resp == nil) == (err == nil) || req.URL.String() != itemsURL || resp != nil && resp.Request != req {
 					t.Errorf("it was shown %v, %v, %v, want the caller's request and one of them", req, resp, err)
 				}
@@ -60,8 +60,8 @@ func TestTheCallerDecides(t *testing.T) {
 				req := request(s.Context(), tt.method, "hello")
 				s.send(req)
 				s.wantSends(tt.want)
-				if asked != s.sends() {
-					s.Errorf("called %d times for %d attempts", asked, s.sends())
+				if called != s.sends() {
+					s.Errorf("called %d times for %d attempts", called, s.sends())
 				}
 			})
 		})
@@ -71,8 +71,8 @@ func TestTheCallerDecides(t *testing.T) {
 // The other bounds still apply to a Yes, and the function is not called for a request
 // that was refused locally.
 func TestYesIsBound(t *testing.T) {
-	asked := 0
-	yes := func(*http.Request, *http.Response, error) retry.Decision { asked++; return retry.Yes }
+	called := 0
+	yes := func(*http.Request, *http.Response, error) retry.Decision { called++; return retry.Yes }
 	play(t, headway.Policy{}, retry.Config{Retry: yes}, func(s *scene) {
 		s.script = responses(409)
 		req := request(s.Context(), "POST", "hello")
@@ -90,15 +90,15 @@ func TestYesIsBound(t *testing.T) {
 		s.wantStatus(request(s.Context(), "POST", ""), 409)
 		s.wantSends("0@0s 1@500ms")
 	})
-	asked = 0
+	called = 0
 	for _, mode := range []headway.RefusalMode{headway.RefuseWithError, headway.RefuseWithResponse} {
 		play(t, headway.Policy{Limits: []limiter.Limit{limiter.Blocked()}, Refusal: mode}, retry.Config{Retry: yes}, func(s *scene) {
 			s.send(request(s.Context(), "GET", ""))
 			s.wantSends("")
 		})
 	}
-	if asked != 0 {
-		t.Errorf("it was called %d times for local refusals", asked)
+	if called != 0 {
+		t.Errorf("it was called %d times for local refusals", called)
 	}
 }
 
@@ -107,9 +107,9 @@ func TestYesIsBound(t *testing.T) {
 func TestDecisionPanics(t *testing.T) {
 	for _, end := range []func(){func() { panic("in Retry") }, runtime.Goexit} {
 		for _, at := range []int{0, 1} {
-			asked := 0
+			called := 0
 			cfg := retry.Config{Retry: func(*http.Request, *http.Response, error) retry.Decision {
-				if asked++; asked == at+1 {
+				if called++; called == at+1 {
 					end()
 				}
 				return retry.Yes
@@ -136,7 +136,7 @@ func TestDecisionPanics(t *testing.T) {
 					}
 				}
 				headwaytest.AssertIdle(s, s.next)
-				asked = 100
+				called = 100
 				s.script = responses(404)
 			})
 		}
@@ -146,9 +146,9 @@ func TestDecisionPanics(t *testing.T) {
 // The function runs without locks, so that it may send a request to the same host.
 func TestDecisionMaySend(t *testing.T) {
 	var s *scene
-	asked := 0
+	called := 0
 	cfg := retry.Config{Retry: func(req *http.Request, _ *http.Response, _ error) retry.Decision {
-		if asked++; asked == 1 {
+		if called++; called == 1 {
 			s.wantStatus(request(req.Context(), "GET", ""), 200)
 		}
 		return retry.Default

@@ -43,8 +43,8 @@ var readings = []struct {
 		"x-ratelimit-limit-tokens", "250000", "x-ratelimit-remaining-tokens", "249989", "x-ratelimit-reset-tokens", "2ms")},
 }
 
-// BenchmarkFloor is what the others are measured against: one reading of the
-// clock and one compare-and-swap.
+// BenchmarkFloor is the floor for the other benchmarks: one reading of the clock and one
+// compare-and-swap.
 func BenchmarkFloor(b *testing.B) {
 	var last atomic.Int64
 	for b.Loop() {

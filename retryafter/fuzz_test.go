@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// checkSignal is what holds for every Signal, whatever the response was.
+// checkSignal checks the invariants of every Signal.
 func checkSignal(t *testing.T, s *Signal) {
 	t.Helper()
 	length := func(what string, d time.Duration, has bool) {
@@ -76,7 +76,7 @@ func FuzzParse(f *testing.F) {
 		if !ok || isDigit(trim(v)[0]) || strings.Contains(v, ":60") {
 			return
 		}
-		// What is a date to us is one to net/http, and the same one but for the
+		// A date that we accept is one for net/http, and the same one except for the
 		// century of two digits.
 		at, err := http.ParseTime(trim(v))
 		if err != nil {

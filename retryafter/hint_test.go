@@ -9,8 +9,8 @@ import (
 	"github.com/headway-go/headway/retryafter"
 )
 
-// TestLenient: what is meant is waited for, never less, however it is written. Read
-// says so in RetryAfter or, where the value is malformed by the letter, in Hint.
+// TestLenient: in every spelling, the intended time is read, never less: in RetryAfter, or
+// in Hint if the value is malformed.
 // The values are those of opensearch-project/data-prepper 6927 (299.997),
 // getsentry/sentry 7919 (292.052427053), SpaceTradersAPI/api-docs 24 (0.493) and
 // openclaw/clawhub 407 (an epoch), among others.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTable: what the rows must keep to so that their headers are found.
+// TestTable: the rules that rows must follow so that their headers are found.
 func TestTable(t *testing.T) {
 	rows, headers, hosts := map[string]bool{}, map[string]string{}, map[string]string{}
 	withHeaders := 0

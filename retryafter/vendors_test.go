@@ -215,7 +215,7 @@ func TestOddities(t *testing.T) {
 	}
 }
 
-// TestOdditiesMalformed: what cannot be read is ignored, and said to be so.
+// TestOdditiesMalformed: a value that cannot be read is ignored, and reported.
 func TestOdditiesMalformed(t *testing.T) {
 	for _, c := range []struct{ name, value string }{
 		{"Sforce-Limit-Info", "a\x01b=1/2"},
