@@ -44,29 +44,24 @@ func read(req *http.Request, reader *retryafter.Reader, resp *http.Response, s *
 // of anonymous clients; in a proxy's response; in that of another host, to which the base
 // transport has followed a redirect; and in one that a cache has kept.
 func announcesOwn(req *http.Request, resp *http.Response, s *retryafter.Signal) bool {
-	switch resp.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		if !s.Throttled {
-			return false
-		}
-	case http.StatusProxyAuthRequired:
+	switch status := resp.StatusCode; {
+	case status < 400:
+	case status == http.StatusProxyAuthRequired,
+		!s.Throttled && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		return false
 	}
 	// Only a client's redirect sets Request.Response. A base transport that sends to another
 	// address as such does not.
-	if last := resp.Request; last != nil && last.Response != nil && last.Response != req.Response && last.URL.Host != req.URL.Host {
+	if last := resp.Request; last != req && last != nil && last.Response != nil && last.Response != req.Response && last.URL.Host != req.URL.Host {
 		return false
 	}
-	return !fromCache(resp.Header)
+	h := resp.Header
+	return h["X-From-Cache"] == nil && (h["Age"] == nil || !fromCache(h))
 }
 
-// fromCache reports whether a cache has sent a response that it had kept: one that has an
-// Age (RFC 9111, section 5.1) and is marked as a hit, or that a cache in this process has
-// marked.
+// fromCache reports whether a cache on the way has sent a response that it had kept: one that
+// has an Age (RFC 9111, section 5.1) and is marked as a hit.
 func fromCache(h http.Header) bool {
-	if h["X-From-Cache"] != nil {
-		return true
-	}
 	if age := h["Age"]; len(age) == 0 || strings.Trim(age[0], " 0") == "" {
 		return false
 	}

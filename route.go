@@ -14,10 +14,11 @@ import (
 // A route is what was found out for the requests to one host, by the spelling of
 // their URLs. It is read-only.
 type route struct {
-	config  *config  // it holds while these policies are in force
-	url     *url.URL // its scheme and host; of the request
-	name    string   // the canonical host
-	policy  *policy  // nil: none
+	config  *config // it holds while these policies are in force
+	scheme  string  // of the URLs
+	spelled string  // the host as it stands in the URLs; empty for a Quota's
+	name    string  // the canonical host
+	policy  *policy // nil: none
 	reader  *retryafter.Reader
 	host    *roster.Host // holds until the host has been forgotten
 	gate    *roster.Gate // of host; nil: no breaker
@@ -37,31 +38,22 @@ func (t *Transport) findRoute(u *url.URL) *route {
 // latter is nil: the desk finds it.
 func (t *Transport) route(u *url.URL) route {
 	if r := t.findRoute(u); r != nil {
-		found := *r
-		found.url = u
-		return found
+		return *r
 	}
-	r := route{config: t.config.Load(), url: u}
-	name, p := r.config.find(u.Scheme, u.Host)
-	if r.name, r.policy = strings.Clone(name), p; p != nil {
+	r := route{config: t.config.Load(), scheme: roster.SchemeText(u.Scheme), spelled: strings.Clone(u.Host)} // of the URL nothing stays
+	r.name, r.policy = r.config.find(u.Scheme, r.spelled)
+	if r.policy != nil {
 		r.reader, r.listens = inside.ForHost(r.policy.reader, r.name), r.policy.plan.Listens
 	} else {
-		t.putRoute(r)
+		t.routes.Put(r.config.number, r.scheme, r.spelled, r)
 	}
 	return r
-}
-
-// putRoute puts a route into the cache, without the URL.
-func (t *Transport) putRoute(r route) {
-	u := r.url
-	r.url = nil
-	t.routes.Put(r.config.number, u.Scheme, u.Host, r)
 }
 
 // remember puts a route into the cache with its host, unless it is a Quota's, or
 // to an overflow entry, which a host leaves as soon as there is room.
 func (t *Transport) remember(of *route, h *roster.Host, g *roster.Gate) {
-	if of.url == nil || h.Name == "" && !of.policy.Shared || g != nil && g.Host == "" {
+	if of.spelled == "" || h.Name == "" && !of.policy.Shared || g != nil && g.Host == "" {
 		return
 	}
 	r := *of
@@ -69,7 +61,7 @@ func (t *Transport) remember(of *route, h *roster.Host, g *roster.Gate) {
 	if r.policy.uniform() {
 		r.budgets = t.desk.Budgets(r.policy.plan, h, g)
 	}
-	t.putRoute(r)
+	t.routes.Put(r.config.number, r.scheme, r.spelled, r)
 }
 
 // uniform reports whether every request without a Call takes one unit of each of the same

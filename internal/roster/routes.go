@@ -90,17 +90,16 @@ func (rs *Routes[R]) slot(policies uint64, host string) *atomic.Pointer[routed[R
 	}
 }
 
-// Put remembers a route, unless others are of more use. Of the scheme and host it keeps
-// copies.
+// Put remembers a route, unless others are of more use. It keeps the scheme and the host.
 func (rs *Routes[R]) Put(policies uint64, scheme, host string, route R) {
 	if slot := rs.slot(policies, host); slot != nil {
-		slot.Store(&routed[R]{policies: policies, scheme: schemeText(scheme), host: strings.Clone(host), route: route})
+		slot.Store(&routed[R]{policies: policies, scheme: scheme, host: host, route: route})
 	}
 }
 
-// schemeText returns a copy of a scheme: of those that nearly all URLs have one that compares
+// SchemeText returns a copy of a scheme: of those that nearly all URLs have one that compares
 // by its address.
-func schemeText(scheme string) string {
+func SchemeText(scheme string) string {
 	switch scheme {
 	case "http":
 		return "http"
