@@ -31,7 +31,7 @@ func read(req *http.Request, reader *retryafter.Reader, resp *http.Response, s *
 	if found && s.HasRetryAfter && !s.Inferred && !s.Documented {
 		endExhausted(s)
 	}
-	if list := s.Limits(); len(list) > 0 && !announcesOwn(req, resp, s) {
+	if list := s.Limits(); len(list) > 0 && !announcesOwn(req, reader, resp, s) {
 		for i := range list {
 			list[i].HasRemaining = false // which is what is learned from
 		}
@@ -43,7 +43,7 @@ func read(req *http.Request, reader *retryafter.Reader, resp *http.Response, s *
 // on. They are not in a refusal that is about who the client is, which carries the limits
 // of anonymous clients; in a proxy's response; in that of another host, to which the base
 // transport has followed a redirect; and in one that a cache has kept.
-func announcesOwn(req *http.Request, resp *http.Response, s *retryafter.Signal) bool {
+func announcesOwn(req *http.Request, reader *retryafter.Reader, resp *http.Response, s *retryafter.Signal) bool {
 	switch status := resp.StatusCode; {
 	case status < 400:
 	case status == http.StatusProxyAuthRequired,
@@ -55,24 +55,7 @@ func announcesOwn(req *http.Request, resp *http.Response, s *retryafter.Signal) 
 	if last := resp.Request; last != req && last != nil && last.Response != nil && last.Response != req.Response && last.URL.Host != req.URL.Host {
 		return false
 	}
-	h := resp.Header
-	return h["X-From-Cache"] == nil && (h["Age"] == nil || !fromCache(h))
-}
-
-// fromCache reports whether a cache on the way has sent a response that it had kept: one that
-// has an Age (RFC 9111, section 5.1) and is marked as a hit.
-func fromCache(h http.Header) bool {
-	if age := h["Age"]; len(age) == 0 || strings.Trim(age[0], " 0") == "" {
-		return false
-	}
-	for _, name := range [...]string{"Cache-Status", "X-Cache", "Cf-Cache-Status", "X-Cache-Status", "X-Proxy-Cache", "X-Varnish-Cache", "X-Vercel-Cache"} {
-		for _, v := range h[name] {
-			if strings.Contains(strings.ToLower(v), "hit") {
-				return true
-			}
-		}
-	}
-	return false
+	return !inside.FromCache(reader, s, resp.Header)
 }
 
 // readPlain makes a throttle of a 429 or 529 that dialects of the user's own do not

@@ -74,3 +74,28 @@ func needsBody(r *Reader, status int, h http.Header) bool {
 	}
 	return r.bodies() != 0 && textual(h)
 }
+
+// fromCache reports whether a cache has sent the response that was read into s, and had
+// kept it: one that has an Age (RFC 9111, section 5.1) and is marked as a hit, or that a
+// cache in this process has marked. Its limits are no news.
+//
+//go:linkname fromCache
+func fromCache(r *Reader, s *Signal, h http.Header) bool {
+	if r.set != 0 && !s.stored { // it has been looked for already
+		return false
+	}
+	if h["X-From-Cache"] != nil {
+		return true
+	}
+	if age := h["Age"]; len(age) == 0 || strings.Trim(age[0], " 0") == "" {
+		return false
+	}
+	for _, name := range [...]string{"Cache-Status", "X-Cache", "Cf-Cache-Status", "X-Cache-Status", "X-Proxy-Cache", "X-Varnish-Cache", "X-Vercel-Cache"} {
+		for _, v := range h[name] {
+			if strings.Contains(strings.ToLower(v), "hit") {
+				return true
+			}
+		}
+	}
+	return false
+}

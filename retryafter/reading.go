@@ -63,6 +63,7 @@ func (c *Reader) interpret(s *Signal, found *scan, status int, h http.Header, no
 		i += len(run)
 	}
 	r.finish()
+	s.stored = found.stored && s.n > 0
 }
 
 // run reads the headers of one row.

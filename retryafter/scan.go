@@ -14,6 +14,8 @@ type scan struct {
 	seen bitset
 	hits []hit // with the room for as many as are read; in any order before sort
 	more bool  // there were more
+
+	stored bool // a header says that a cache may have kept the response
 }
 
 // A hit is a header of the response that some row knows.
@@ -47,8 +49,11 @@ func (h *hit) after(o *hit) bool {
 // a look at two of their bytes.
 func (c *scan) scan(h http.Header, set bitset) {
 	for key, vals := range h {
-		if key == "" {
+		switch len(key) {
+		case 0:
 			continue
+		case len("Age"), len("X-From-Cache"):
+			c.stored = c.stored || key == "Age" || key == "X-From-Cache"
 		}
 		p := names.starts[start(key)]
 		if p == nil || len(key) < minName || len(key) > maxName {

@@ -51,6 +51,7 @@ type Signal struct {
 
 	limits [maxLimits]LimitSignal
 	n      uint8
+	stored bool // it may be of a response that a cache has kept; see fromCache
 }
 
 // A LimitSignal is one limit that a response announces. A value that is missing is

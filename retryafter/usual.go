@@ -58,6 +58,6 @@ func (c *Reader) usual(s *Signal, found *scan, h http.Header, now time.Time) boo
 	if s.Dialect = conv.name; conv == &unknown {
 		s.Dialect = row.name
 	}
-	s.limits[0], s.n = l, 1
+	s.limits[0], s.n, s.stored = l, 1, found.stored
 	return true
 }

@@ -25,3 +25,10 @@ func ForHost(r *retryafter.Reader, host string) *retryafter.Reader
 //
 //go:linkname NeedsBody github.com/headway-go/headway/retryafter.needsBody
 func NeedsBody(r *retryafter.Reader, status int, h http.Header) bool
+
+// FromCache reports whether a cache has sent the response that ReadTo has read into s,
+// and had kept it.
+//
+//go:noescape
+//go:linkname FromCache github.com/headway-go/headway/retryafter.fromCache
+func FromCache(r *retryafter.Reader, s *retryafter.Signal, h http.Header) bool
