@@ -13,20 +13,24 @@ import (
 
 // A route is what was found out for the requests to one host, by the spelling of
 // their URLs. It is read-only.
+//
+// What the short way needs comes first: with what Routes keeps beside it, it fits into two
+// cache lines.
 type route struct {
-	config  *config // it holds while these policies are in force
-	scheme  string  // of the URLs
-	spelled string  // the host as it stands in the URLs; empty for a Quota's
-	name    string  // the canonical host
-	policy  *policy // nil: none
-	reader  *retryafter.Reader
-	host    *roster.Host // holds until the host has been forgotten
-	gate    *roster.Gate // of host; nil: no breaker
-	listens bool         // what responses announce is used
 	// budgets is what every request to the host takes one unit of. Nil where
 	// requests differ: there are rules that match some only, or have a key or a
 	// cost.
 	budgets []*line.Budget
+	host    *roster.Host // holds until the host has been forgotten
+	gate    *roster.Gate // of host; nil: no breaker
+	policy  *policy      // nil: none
+	reader  *retryafter.Reader
+	listens bool // what responses announce is used
+
+	config  *config // the route holds while these policies are in force
+	scheme  string  // of the URLs
+	spelled string  // the host as it stands in the URLs; empty for a Quota's
+	name    string  // the canonical host
 }
 
 // findRoute returns the route of a URL from the cache, or nil.
