@@ -79,6 +79,7 @@ func needsBody(r *Reader, status int, h http.Header) bool {
 // kept it: one that has an Age (RFC 9111, section 5.1) and is marked as a hit, or that a
 // cache in this process has marked. Its limits are no news.
 //
+//lint:ignore U1000 internal/inside links to it
 //go:linkname fromCache
 func fromCache(r *Reader, s *Signal, h http.Header) bool {
 	if r.set != 0 && !s.stored { // it has been looked for already
