@@ -190,14 +190,14 @@ func (v *request) enter(ctx context.Context) (*line.Refusal, error) {
 }
 
 // opened reports that the request has begun to use an overflow entry, and remembers its host
-// and gate for the next one.
+// and gate for the next one; see remember for why not once it is sent.
 func (v *request) opened(ctx context.Context) {
 	if v.Overflows {
 		v.Overflows = false
 		v.report(ctx, Event{Kind: EventOverflow})
 	}
-	if v.Host != nil && (v.Host != v.route.host || v.Gate != v.route.gate) {
-		v.t.remember(&v.route, v.Host, v.Gate)
+	if v.req != nil && !v.Sent && v.Host != nil && (v.Host != v.route.host || v.Gate != v.route.gate) {
+		v.t.remember(v.req.URL, &v.route, v.Host, v.Gate)
 		v.route.host, v.route.gate = v.Host, v.Gate
 	}
 }

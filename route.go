@@ -27,10 +27,8 @@ type route struct {
 	reader  *retryafter.Reader
 	listens bool // what responses announce is used
 
-	config  *config // the route holds while these policies are in force
-	scheme  string  // of the URLs
-	spelled string  // the host as it stands in the URLs; empty for a Quota's
-	name    string  // the canonical host
+	config *config // the route holds while these policies are in force
+	name   string  // the canonical host
 }
 
 // findRoute returns the route of a URL from the cache, or nil.
@@ -44,20 +42,31 @@ func (t *Transport) route(u *url.URL) route {
 	if r := t.findRoute(u); r != nil {
 		return *r
 	}
-	r := route{config: t.config.Load(), scheme: roster.SchemeText(u.Scheme), spelled: strings.Clone(u.Host)} // of the URL nothing stays
-	r.name, r.policy = r.config.find(u.Scheme, r.spelled)
-	if r.policy != nil {
-		r.reader, r.listens = inside.ForHost(r.policy.reader, r.name), r.policy.plan.Listens
+	r := route{config: t.config.Load()}
+	name, p := r.config.find(u.Scheme, u.Host)
+	r.name, r.policy = strings.Clone(name), p // of the URL nothing stays
+	if p != nil {
+		r.reader, r.listens = inside.ForHost(p.reader, r.name), p.plan.Listens
 	} else {
-		t.routes.Put(r.config.number, r.scheme, r.spelled, r)
+		t.putRoute(u, r)
 	}
 	return r
 }
 
-// remember puts a route into the cache with its host, unless it is a Quota's, or
-// to an overflow entry, which a host leaves as soon as there is room.
-func (t *Transport) remember(of *route, h *roster.Host, g *roster.Gate) {
-	if of.spelled == "" || h.Name == "" && !of.policy.Shared || g != nil && g.Host == "" {
+// putRoute puts a route into the cache.
+func (t *Transport) putRoute(u *url.URL, r route) {
+	host := r.name
+	if u.Host != host {
+		host = strings.Clone(u.Host)
+	}
+	t.routes.Put(r.config.number, roster.SchemeText(u.Scheme), host, r)
+}
+
+// remember puts the route of a URL into the cache with its host, unless it is to an overflow
+// entry, which a host leaves as soon as there is room. It is called before the base transport
+// gets the request: one that rewrites the URL would have the route remembered for another host.
+func (t *Transport) remember(u *url.URL, of *route, h *roster.Host, g *roster.Gate) {
+	if h.Name == "" && !of.policy.Shared || g != nil && g.Host == "" {
 		return
 	}
 	r := *of
@@ -65,7 +74,7 @@ func (t *Transport) remember(of *route, h *roster.Host, g *roster.Gate) {
 	if r.policy.uniform() {
 		r.budgets = t.desk.Budgets(r.policy.plan, h, g)
 	}
-	t.routes.Put(r.config.number, r.scheme, r.spelled, r)
+	t.putRoute(u, r)
 }
 
 // uniform reports whether every request without a Call takes one unit of each of the same

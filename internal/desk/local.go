@@ -138,7 +138,7 @@ func Start(ctx context.Context, h *roster.Host, g *roster.Gate, budgets []*line.
 // Started makes k the Ticket of a request that Start has started with a unit of each of budgets.
 // With counted it still counts as in flight.
 func (k *Ticket) Started(h *roster.Host, g *roster.Gate, budgets []*line.Budget, at time.Duration, counted bool) {
-	k.Host, k.Gate, k.located, k.At = h, g, true, at
+	k.Host, k.Gate, k.located, k.Sent, k.At = h, g, true, true, at
 	k.grant.At, k.grant.InFlight = at, counted
 	for i := range k.Plan.Rules {
 		k.Claims.Add(roster.Claim{Rule: &k.Plan.Rules[i], Cost: 1, Budget: budgets[i]})
