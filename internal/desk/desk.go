@@ -112,7 +112,7 @@ type Ask struct {
 // A Ticket is an Ask and what becomes of it. It is used by one goroutine.
 type Ticket struct {
 	Ask
-	Host *roster.Host // in memory; a Known one at first, else nil
+	Host *roster.Host // in memory; at first the one that the caller remembers, or nil
 	Gate *roster.Gate // of Host; nil: no breaker
 	// Overflows is true where an overflow entry begins to be used, which is to be reported.
 	Overflows bool
@@ -199,9 +199,9 @@ func (d *Desk) Enter(ctx context.Context, k *Ticket) (*line.Refusal, error) {
 	return refusal, err
 }
 
-// Delay returns how long the request would wait if it came now; see Enter. It takes nothing. The
-// error is the context's, or that of a store whose place nothing takes: then the time is until
-// it makes sense to ask again.
+// Delay returns how long the request would wait if it arrived now; see Enter. It takes nothing. The
+// error is the context's, or, under roster.Refuse, that of a store that is down: then the time is
+// until the next attempt to reach the store.
 func (d *Desk) Delay(ctx context.Context, k *Ticket) (time.Duration, error) {
 	if d.store != nil {
 		wait, err := d.delayStore(ctx, k)

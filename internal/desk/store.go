@@ -78,7 +78,7 @@ func digestsOf(audience string) string {
 	return digest.Join(digests)
 }
 
-// line returns the line of a plan at a host. Unuse must follow.
+// storeLine returns the line of a plan at a host. Unuse must follow.
 func (d *Desk) storeLine(p *roster.Plan, name string) *storeline.Line {
 	hosts := p.Hosts
 	return d.store.Line(hosts, group(p, name), func() *storeline.Plan {
@@ -94,7 +94,7 @@ func limitOf(s *law.Spec) limiter.Limit {
 	return limiter.Limit{N: s.N, Per: s.Per, Law: limiter.Law(s.Kind), Burst: s.Burst, Strict: s.Strict, Unit: limiter.Unit(s.Unit), Location: s.Location}
 }
 
-// open finds the line and the needs, and the gate if there is one.
+// openStore finds the line and the needs, and the gate if there is one. close must follow.
 func (d *Desk) openStore(k *Ticket) {
 	at := &stored{line: d.storeLine(k.Plan, k.Name)}
 	k.stored = at
@@ -119,7 +119,7 @@ func (d *Desk) openStore(k *Ticket) {
 	}
 }
 
-// close ends what open has begun.
+// close ends the use of the line that openStore has found.
 func (k *Ticket) close() {
 	if k.stored != nil {
 		k.stored.line.Unuse()
@@ -127,7 +127,7 @@ func (k *Ticket) close() {
 	}
 }
 
-// enter is Enter by way of the store.
+// enterStore is Enter by way of the store.
 func (d *Desk) enterStore(ctx context.Context, k *Ticket) (*line.Refusal, error) {
 	for began := time.Now(); ; {
 		d.openStore(k)
