@@ -201,6 +201,9 @@ func (s *Signal) gitHubBody(status int, p *jsonScanner) bool {
 	if s.Dialect == "" {
 		s.Dialect = gitHubRow.name
 	}
+	if secondary {
+		s.Resource = "" // it is of the account
+	}
 	if secondary && (!s.HasRetryAfter || s.Inferred && s.RetryAfter < time.Minute) {
 		s.ask(time.Minute)
 		s.Documented = true
@@ -290,7 +293,7 @@ func (s *Signal) stripeBody(status int, p *jsonScanner) bool {
 		if s.Scope != ScopeRequest || s.n > 0 { // the header gives the reason
 			return false
 		}
-		s.Scope = ScopeIdentity
+		s.Scope, s.Resource = ScopeIdentity, ""
 	default:
 		return false
 	}

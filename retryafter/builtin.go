@@ -32,6 +32,9 @@ type builtin struct {
 	blind   bool          // never says what is left: a refusal with a reset is enough
 	wait    time.Duration // the wait the documentation asks for after a 429 that names none
 	scope   Scope         // which requests its pauses hold
+	resets  ResetKind     // what happens at a reset, where it is documented
+	routes  routes        // how requests are told apart that draw on other limits
+	perPath bool          // each route has limits of its own, which the response does not name
 	body    bodies        // what the bodies of its refusals reveal
 
 	order uint8   // place in the table
@@ -80,6 +83,7 @@ type field struct {
 	label     string        // of the limit it speaks of
 	window    time.Duration // of that limit, where the name of the header states it
 	otherUnit bool
+	resets    ResetKind // of an isReset that means the same at every vendor
 	marks     bitset
 
 	row   *builtin

@@ -28,6 +28,17 @@ type BodyDialect interface {
 	ReadBody(status int, h http.Header, prefix []byte, now time.Time) (Signal, bool)
 }
 
+// A RouteDialect is a Dialect of servers that limit single endpoints, methods or other
+// resources besides the identity, see [LimitSignal].Resource. The built-in dialects are
+// RouteDialects; most of them have nothing to say.
+type RouteDialect interface {
+	Dialect
+	// Route returns a name for what a request is for, such as "search" for GitHub's
+	// /search/code: requests with the same route draw on the same limits. It returns ""
+	// if the dialect says nothing of that, and it must not change the request.
+	Route(*http.Request) string
+}
+
 // The dialects that are worth choosing explicitly, because they read a response
 // differently or read its body. [Dialects] returns all others, too.
 var (

@@ -274,9 +274,11 @@ func (row *limitRow) check(t *testing.T, rnd *rand.Rand, readers map[string]*ret
 	asks := refusal && want.HasReset && (exhausted || !want.HasRemaining)
 	for how, r := range readers {
 		s := r.Read(status, h, pi)
-		if got, ok := s.Binding(); !ok || got != want {
+		got, ok := s.Binding()
+		if !ok || bare(got) != want {
 			t.Fatalf("%s: %d %v:\n got %+v\nwant %+v", how, status, h, got, want)
 		}
+		row.checkReset(t, how, h, got)
 		if s.Documented {
 			continue // GitHub's minute after a 429 with budget left
 		}
@@ -345,7 +347,7 @@ func TestDialectsMalformed(t *testing.T) {
 						want = retryafter.LimitSignal{}
 					}
 					s := retryafter.NewReader([]retryafter.Dialect{named[row.dialect]}, "").Read(200, h, pi)
-					if got, _ := s.Binding(); got != want {
+					if got, _ := s.Binding(); bare(got) != want {
 						t.Fatalf("%s = %q:\n got %+v\nwant %+v", broken, v, got, want)
 					}
 					if s.HasRetryAfter {

@@ -25,6 +25,9 @@
 //     within a year of the server's clock is read as that instant.
 //   - With nothing left, a refusal asks to wait until the reset, but a success does
 //     not. A reset in the past does not say when to retry: see [Signal.Wait].
+//   - What happens at a reset (all units return, or one) and what a limit is of (an
+//     endpoint, a bucket) is stated only where the vendor documents it: see
+//     [LimitSignal].
 //   - Values are read up to a fixed length. A longer one is malformed and costs no
 //     more than a short one.
 //

@@ -38,6 +38,7 @@ func (r *reading) finish() {
 	if r.status == http.StatusTooManyRequests {
 		r.narrow()
 	}
+	r.whose(global)
 	s.Dialect = r.dialect()
 }
 
@@ -164,9 +165,10 @@ func fill(l, m *LimitSignal) {
 	if !l.HasRemaining {
 		l.Remaining, l.HasRemaining = m.Remaining, m.HasRemaining
 	}
-	if m.HasReset {
-		l.Reset, l.HasReset = max(l.Reset, m.Reset), true
+	if m.HasReset && (!l.HasReset || m.Reset > l.Reset) {
+		l.Reset, l.HasReset, l.Coarse = m.Reset, true, m.Coarse
 	}
+	l.Resets = max(l.Resets, m.Resets)
 	if !l.HasWindow {
 		l.Window, l.HasWindow = m.Window, m.HasWindow
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,9 @@ func checkSignal(t *testing.T, s *Signal) {
 		if l.Limit < 0 || l.Remaining < 0 || !l.HasLimit && l.Limit != 0 || !l.HasRemaining && l.Remaining != 0 {
 			t.Fatalf("limit %+v", l)
 		}
+		if l.Resets > ResetRolling || !l.HasReset && (l.Coarse || l.Resets != ResetUnknown) || len(l.Resource) > maxValue {
+			t.Fatalf("limit %+v", l)
+		}
 		if l == (LimitSignal{}) {
 			t.Fatal("a limit that says nothing")
 		}
@@ -35,7 +39,7 @@ func checkSignal(t *testing.T, s *Signal) {
 			t.Fatalf("%+v binds before %+v", l, b)
 		}
 	}
-	if s.Documented && !s.HasRetryAfter || s.Scope > ScopeRequest {
+	if s.Documented && !s.HasRetryAfter || s.Scope > ScopeRequest || s.Resource != "" && !s.Throttled || len(s.Resource) > maxValue {
 		t.Fatalf("%+v", s)
 	}
 }
@@ -141,7 +145,7 @@ func FuzzDate(f *testing.F) {
 		}
 		for _, form := range []form{byMagnitude, byMagnitudeF, durationOr, dateOnly} {
 			r := reading{clocks: clocks{came: time.Unix(1773500966, 0)}, conv: &unknown, sig: new(Signal)}
-			if d, ok := r.timeOf(v, form); d < 0 || !ok && d != 0 || d%time.Millisecond != 0 && d != maxDuration {
+			if d, _, ok := r.timeOf(v, form); d < 0 || !ok && d != 0 || d%time.Millisecond != 0 && d != maxDuration {
 				t.Fatalf("form %d: %q: %d, %v", form, v, d, ok)
 			}
 		}
@@ -222,6 +226,29 @@ func FuzzReadBody(f *testing.F) {
 			if cut, was := everything.ReadBody(status, nil, []byte(body[:len(body)-1]), time.Unix(1773500966, 0)); was && len(body) <= maxBody && !found {
 				t.Fatalf("%q: found %+v before its last byte, not after", body, cut)
 			}
+		}
+	})
+}
+
+// FuzzRoute: whatever a path looks like, a route is bounded, depends on it alone, and
+// leaves the request as it was.
+func FuzzRoute(f *testing.F) {
+	for _, path := range []string{"", "/", "//", "/search/code", "/api/v10/channels/1/messages/2", "/webhooks/1", "/api/chat.postMessage", "2", "/é/@me/%2F", "/api/vv1/guilds/"} {
+		f.Add("GET", path)
+	}
+	f.Fuzz(func(t *testing.T, method, path string) {
+		for _, d := range dialects {
+			req := &http.Request{Method: method, URL: &url.URL{Path: path}}
+			route := d.(RouteDialect).Route(req)
+			if len(route) > maxRoute || req.URL.Path != path || req.Method != method {
+				t.Fatalf("%s: %q", d.Name(), route)
+			}
+			if again := d.(RouteDialect).Route(req); again != route {
+				t.Fatalf("%s: %q, then %q", d.Name(), route, again)
+			}
+		}
+		if major := majorPart(path); !strings.HasPrefix(path, major) {
+			t.Fatalf("%q: %q", path, major)
 		}
 	})
 }

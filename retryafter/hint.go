@@ -34,7 +34,7 @@ func (r *reading) hint(v string) time.Duration {
 	if d, ok := withUnit(strings.ToLower(v)); ok {
 		return d
 	}
-	d, ok := r.date(v)
+	d, _, ok := r.date(v)
 	if !ok && strings.Count(v, ":") == 2 {
 		d, _ = r.looseDate(v)
 	}

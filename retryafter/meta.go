@@ -71,6 +71,6 @@ func (r *reading) usage(h *hit) bool {
 	if l.HasReset {
 		l.Remaining = 0 // access was taken away, whatever the percentages say
 	}
-	r.add(l, metaRow.order)
+	r.add(&l, metaRow.order)
 	return true
 }

@@ -253,17 +253,17 @@ func TestMagnitude(t *testing.T) {
 	} {
 		v := strings.ReplaceAll(c.v, " ", "")
 		r := reading{clocks: clocks{came: now}, conv: c.conv, sig: new(Signal)}
-		if got, ok := r.magnitude(v, true); !ok || got != c.want {
+		if got, _, ok := r.magnitude(v, true); !ok || got != c.want {
 			t.Errorf("%s, %q: got %v, %v, want %v", c.conv.name, v, got, ok, c.want)
 		}
 	}
 	r := reading{clocks: clocks{came: now}, conv: &unknown, sig: new(Signal)}
 	for _, v := range []string{"1000000000000000000", "99999999999999999999", "-5", "soon", "1.5.1"} {
-		if got, ok := r.magnitude(v, true); ok {
+		if got, _, ok := r.magnitude(v, true); ok {
 			t.Errorf("%q: got %v, want nothing", v, got)
 		}
 	}
-	if got, ok := r.magnitude("45.5", false); ok {
+	if got, _, ok := r.magnitude("45.5", false); ok {
 		t.Errorf("a fraction where none is sent: got %v, want nothing", got)
 	}
 }

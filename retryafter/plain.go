@@ -53,11 +53,14 @@ func (r *reading) limit(run []hit) {
 			}
 		case isReset:
 			if !l.HasReset {
-				l.Reset, l.HasReset = r.time(h)
+				l.Reset, l.Coarse, l.HasReset = r.time(h)
+				if l.HasReset {
+					l.Resets = f.resets
+				}
 			}
 		case isWindow:
 			if !l.HasWindow {
-				l.Window, l.HasWindow = r.time(h)
+				l.Window, _, l.HasWindow = r.time(h)
 				if l.HasWindow && l.Window == 0 {
 					l.HasWindow = false
 					r.sig.malformed(h.key)
@@ -96,7 +99,7 @@ func (r *reading) limit(run []hit) {
 	}
 	l.OtherUnit = otherUnit
 	first := int(r.sig.n)
-	r.add(l, run[0].f.row.order)
+	r.add(&l, run[0].f.row.order)
 	if list != nil && !r.policies(list, first) {
 		r.sig.malformed(run[0].key)
 	}
@@ -106,7 +109,7 @@ func (r *reading) limit(run []hit) {
 func (r *reading) say(h *hit) {
 	switch h.f.role {
 	case isAsk:
-		if d, ok := r.time(h); ok {
+		if d, _, ok := r.time(h); ok {
 			r.ask(h.f.rank, d, h.f.row)
 		}
 	case isRetryAfter:
@@ -298,8 +301,9 @@ func thousands(lines []string) bool {
 	return true
 }
 
-// time reads a length of time, or an instant as the time until it.
-func (r *reading) time(h *hit) (time.Duration, bool) {
+// time reads a length of time, or an instant as the time until it. It is coarse if it
+// is given in whole seconds.
+func (r *reading) time(h *hit) (d time.Duration, coarse, ok bool) {
 	if f := h.f.form; f == byMagnitude || f == byMagnitudeF {
 		if n, ok := h.short(); ok {
 			return r.bySize(uint64(n), 0, r.conv.small)
@@ -307,34 +311,38 @@ func (r *reading) time(h *hit) (time.Duration, bool) {
 	}
 	v, ok := r.one(h)
 	if !ok {
-		return 0, false
+		return 0, false, false
 	}
-	d, ok := r.timeOf(v, h.f.form)
-	if !ok {
+	if d, coarse, ok = r.timeOf(v, h.f.form); !ok {
 		r.sig.malformed(h.key)
 	}
-	return d, ok
+	return d, coarse && ok && pointless(v), ok
 }
 
-func (r *reading) timeOf(v string, f form) (time.Duration, bool) {
+// pointless reports whether no fraction of a second is written: what has one is exact,
+// even if it is zero.
+func pointless(v string) bool { return strings.IndexByte(v, '.') < 0 }
+
+func (r *reading) timeOf(v string, f form) (d time.Duration, coarse, ok bool) {
 	switch f {
 	case byMagnitude, byMagnitudeF:
 		return r.magnitude(v, f == byMagnitudeF)
 	case durationOr:
 		if d, ok := goDuration(v); ok {
-			return d, true
+			return d, false, true
 		}
 		return r.magnitude(v, true)
 	case dateOnly:
 		return r.date(v)
 	case duration:
-		return goDuration(v)
+		d, ok = goDuration(v)
+		return d, false, ok
 	case durationOrMillis:
 		if d, ok := goDuration(v); ok {
-			return d, true
+			return d, false, true
 		}
 		if r.h["X-Rate-Limit-Remaining"] == nil && r.h["X-Rate-Limit-Reset"] == nil {
-			return 0, false // Crossref always writes the unit; bare milliseconds are PDND's
+			return 0, false, false // Crossref always writes the unit; bare milliseconds are PDND's
 		}
 		f = millis
 	}
@@ -342,16 +350,17 @@ func (r *reading) timeOf(v string, f form) (time.Duration, bool) {
 	if f == millis || f == millisF {
 		unit = time.Millisecond
 	}
+	coarse = unit == time.Second
 	if f == secondsF || f == millisF {
 		n, nano, ok := decimal(v)
-		return span(n, nano, unit), ok
+		return span(n, nano, unit), coarse, ok
 	}
 	n, ok := digits(v)
-	return span(n, 0, unit), ok
+	return span(n, 0, unit), coarse, ok
 }
 
 // date reads an instant in any of the forms in which it is written out.
-func (r *reading) date(v string) (time.Duration, bool) {
+func (r *reading) date(v string) (d time.Duration, coarse, ok bool) {
 	at, ok := rfc3339(v)
 	if !ok {
 		at.sec, ok = r.httpDate(v)
@@ -361,9 +370,9 @@ func (r *reading) date(v string) (time.Duration, bool) {
 		at, ok = jsDate(v)
 	}
 	if !ok {
-		return 0, false
+		return 0, false, false
 	}
-	return r.clock().until(at), true
+	return r.clock().until(at), true, true
 }
 
 // Numbers from here on are epochs: no wait is 30 years long.
@@ -377,19 +386,19 @@ const epochStart = 1_000_000_000
 // Near the turn of the millennium epochs are below 10^9, and the clock of a
 // testing/synctest bubble starts there: the borders then lie a year before the
 // server's clock.
-func (r *reading) magnitude(v string, fraction bool) (time.Duration, bool) {
+func (r *reading) magnitude(v string, fraction bool) (d time.Duration, coarse, ok bool) {
 	n, nano, ok := decimal(v)
 	if !ok {
 		return r.date(v)
 	}
-	if !fraction && strings.IndexByte(v, '.') >= 0 {
-		return 0, false
+	if !fraction && !pointless(v) {
+		return 0, false, false
 	}
 	return r.bySize(n, nano, r.conv.small)
 }
 
 // bySize reads the number that magnitude has found.
-func (c *clocks) bySize(n, nano uint64, small smallNumber) (time.Duration, bool) {
+func (c *clocks) bySize(n, nano uint64, small smallNumber) (d time.Duration, coarse, ok bool) {
 	start := uint64(epochStart)
 	if n >= epochStart/2 {
 		if t := c.clock().sec - 366*86400; t >= epochStart/2 && t < epochStart {
@@ -397,24 +406,24 @@ func (c *clocks) bySize(n, nano uint64, small smallNumber) (time.Duration, bool)
 		}
 	}
 	if small == smallMillis && n < start*100 {
-		return span(n, nano, time.Millisecond), true // three years: seconds would be an epoch
+		return span(n, nano, time.Millisecond), false, true // three years: seconds would be an epoch
 	}
 	if n < start {
 		if small == smallPast {
-			return 0, true
+			return 0, true, true
 		}
-		return span(n, nano, time.Second), true
+		return span(n, nano, time.Second), true, true
 	}
 	var at instant
 	switch {
 	case n < start*1_000:
-		at = instant{int64(n), int64(nano)}
+		at, coarse = instant{int64(n), int64(nano)}, true
 	case n < start*1_000_000:
 		at = instant{int64(n / 1_000), int64(n%1_000*1_000_000 + (nano+999)/1_000)}
 	case n < start*1_000_000_000:
 		at = instant{int64(n / 1_000_000), int64(n%1_000_000*1_000 + (nano+999_999)/1_000_000)}
 	default:
-		return 0, false
+		return 0, false, false
 	}
-	return c.clock().until(at), true
+	return c.clock().until(at), coarse, true
 }

@@ -88,12 +88,13 @@ func (r *reading) structured(lines []string) bool {
 		return false
 	}
 	for read := (memberList{lines: lines}); read.next(&m); {
-		r.add(LimitSignal{
+		r.add(&LimitSignal{
 			Name:         m.text(),
 			Remaining:    m.r,
 			HasRemaining: true,
 			Reset:        span(uint64(m.t), 0, time.Second),
 			HasReset:     m.has&hasT != 0,
+			Coarse:       m.has&hasT != 0,
 		}, rateLimitRow.order)
 	}
 	return true
@@ -130,6 +131,7 @@ func (r *reading) dictionary(lines []string) bool {
 				l.Remaining, l.HasRemaining, badRemaining = v.integer, true, !whole
 			case "reset":
 				l.Reset, l.HasReset, badReset = span(uint64(v.integer), 0, time.Second), true, !whole
+				l.Coarse = true
 			}
 			if done, ok = p.comma(); !ok {
 				return false
@@ -142,7 +144,7 @@ func (r *reading) dictionary(lines []string) bool {
 	if l == (LimitSignal{}) {
 		return allEmpty(lines) // an empty field says nothing, and is not malformed
 	}
-	r.add(l, rateLimitRow.order)
+	r.add(&l, rateLimitRow.order)
 	return true
 }
 
@@ -188,7 +190,7 @@ func (r *reading) policies(lines []string, first int) (ok bool) {
 			OtherUnit: m.qu != "" && m.qu != "requests",
 		}
 		if !r.attach(&p, first, end, members == 1) && (p.HasWindow || p.Name != "") {
-			r.add(p, policiesOnly)
+			r.add(&p, policiesOnly)
 		}
 	}
 	return ok

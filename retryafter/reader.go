@@ -78,9 +78,12 @@ func (s *Signal) join(o *Signal, name string) {
 	if s.Dialect == "" {
 		s.Dialect = name
 	}
-	if !s.HasRetryAfter || s.Inferred && o.HasRetryAfter && !o.Inferred {
+	if !s.HasRetryAfter || s.Inferred && o.HasRetryAfter && (!o.Inferred || o.RetryAfter > s.RetryAfter) {
 		s.RetryAfter, s.HasRetryAfter, s.Documented, s.Inferred = o.RetryAfter, o.HasRetryAfter, o.Documented, o.Inferred
 		s.Scope = max(s.Scope, o.Scope)
+		if o.HasRetryAfter || o.Resource != "" {
+			s.Resource = o.Resource
+		}
 	}
 	s.Hint = max(s.Hint, o.Hint)
 	s.Throttled = s.Throttled || o.Throttled
@@ -89,8 +92,8 @@ func (s *Signal) join(o *Signal, name string) {
 	if o.Malformed != "" {
 		s.malformed(o.Malformed)
 	}
-	for _, l := range o.Limits() {
-		s.add(l)
+	for i := range o.Limits() {
+		s.add(&o.limits[i])
 	}
 }
 

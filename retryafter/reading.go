@@ -138,7 +138,7 @@ func (b *builtin) refusesWith(status int) bool {
 }
 
 // add adds a limit that the row with the given place in the table read.
-func (r *reading) add(l LimitSignal, row uint8) {
+func (r *reading) add(l *LimitSignal, row uint8) {
 	dropped, ok := r.sig.add(l)
 	if !ok {
 		return

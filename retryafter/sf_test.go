@@ -279,7 +279,7 @@ func dictionaryOracle(line string) (l LimitSignal, ok bool) {
 		case "remaining":
 			l.Remaining, l.HasRemaining = n, true
 		case "reset":
-			l.Reset, l.HasReset = span(uint64(n), 0, second), true
+			l.Reset, l.HasReset, l.Coarse = span(uint64(n), 0, second), true, true
 		}
 	}
 	return l, l != LimitSignal{} || strings.Trim(line, " ") == ""

@@ -43,6 +43,10 @@ type Signal struct {
 	ShouldRetry bool
 	// Scope says which requests RetryAfter holds.
 	Scope Scope
+	// Resource names the resource that RetryAfter holds, as LimitSignal.Resource does:
+	// of the requests of the same identity only those that draw on it. "" if the
+	// refusal names none.
+	Resource string
 	// Dialect is the name of the dialect that was read ("github"), or "".
 	Dialect string
 	// Malformed names a header that was ignored, but for Hint, because its value
@@ -61,11 +65,15 @@ type LimitSignal struct {
 	// of a header's name: a policy name, a resource, "tokens", "minute". It is ""
 	// if there is none.
 	Name string
+	// Resource names what the limit is of, if it is not of all requests of the same
+	// identity: GitHub's "search", Discord's bucket. It is [PerRoute] if the limit is of
+	// the endpoint or method that the request was for, and "" if it is the identity's.
+	Resource string
 	// Limit is the number of units per window, and Remaining how many of them are
 	// left. Neither is negative; a fraction is rounded down.
 	Limit, Remaining int64
-	// Reset is the time until units are replenished (all, or the next one: vendors
-	// differ). Window is the period of the limit, if the response states it.
+	// Reset is the time until units are replenished: all, or the next one, as Resets
+	// says. Window is the period of the limit, if the response states it.
 	Reset, Window time.Duration
 
 	// HasLimit, HasRemaining, HasReset and HasWindow report which values the
@@ -75,6 +83,43 @@ type LimitSignal struct {
 	// OtherUnit is true if the limit counts something other than requests (tokens,
 	// points, bytes): Remaining is then not a number of requests.
 	OtherUnit bool
+	// Coarse is true if the response gives Reset in whole seconds, so that the true end
+	// may be up to a second later.
+	Coarse bool
+	// Resets says what happens at Reset, if the vendor documents it.
+	Resets ResetKind
+}
+
+// PerRoute is the Resource of a limit that a server keeps for each endpoint or method
+// without naming it in the response: X, Slack. What the request's endpoint is, its
+// [RouteDialect] knows.
+const PerRoute = "*"
+
+// A ResetKind says what happens at the reset of a limit. Vendors mean different things
+// by the same header, and few of them document which.
+type ResetKind uint8
+
+const (
+	ResetUnknown ResetKind = iota // the vendor does not document it, or Reset is not set
+	ResetWindow                   // the window ends, and all units return at once
+	ResetFull                     // a bucket that refills steadily is full again
+	ResetUnit                     // the next unit returns
+	ResetRolling                  // the oldest request leaves a rolling window: units return one by one
+)
+
+// String returns "unknown", "window", "full", "unit" or "rolling".
+func (k ResetKind) String() string {
+	switch k {
+	case ResetWindow:
+		return "window"
+	case ResetFull:
+		return "full"
+	case ResetUnit:
+		return "unit"
+	case ResetRolling:
+		return "rolling"
+	}
+	return "unknown"
 }
 
 // A Scope says which requests a RetryAfter holds.
@@ -118,11 +163,11 @@ func (s *Signal) Limits() []LimitSignal { return s.limits[:s.n] }
 
 // Add adds a limit, for custom dialects. A Signal holds six limits; when it is
 // full, the one that binds last is dropped.
-func (s *Signal) Add(l LimitSignal) { s.add(l) }
+func (s *Signal) Add(l LimitSignal) { s.add(&l) }
 
 // add returns the place of the limit that was dropped to make room for l, or -1.
 // It is false when l itself was dropped.
-func (s *Signal) add(l LimitSignal) (dropped int, ok bool) {
+func (s *Signal) add(l *LimitSignal) (dropped int, ok bool) {
 	dropped = -1
 	if s.n == maxLimits {
 		dropped = 0
@@ -131,12 +176,12 @@ func (s *Signal) add(l LimitSignal) (dropped int, ok bool) {
 				dropped = i
 			}
 		}
-		if !bindsBefore(&l, &s.limits[dropped]) {
+		if !bindsBefore(l, &s.limits[dropped]) {
 			return -1, false
 		}
 		s.remove(dropped)
 	}
-	s.limits[s.n] = l
+	s.limits[s.n] = *l
 	s.n++
 	return dropped, true
 }

@@ -145,6 +145,8 @@ var gitHubRow = builtin{
 	uses:    plainX,
 	shows:   []bitset{markGitHub, markUsed | markResource},
 	small:   smallPast,
+	resets:  ResetWindow, // "the current rate limit window resets"
+	routes:  routesGitHub,
 	refuses: []int{403},
 	wait:    60 * second, // a 429 with budget left is a secondary limit: a minute at least
 	body:    bodyGitHub,
@@ -156,6 +158,8 @@ var gitLabRow = builtin{
 	uses:  plainIETF,
 	shows: []bitset{markGitLab},
 	small: smallPast,
+	// gitlabhq, lib/gitlab/rack_attack.rb: fixed windows.
+	resets: ResetWindow,
 }
 
 // services are helpdesks, trackers, mail and other software as a service.
@@ -176,17 +180,21 @@ var services = []*builtin{
 	// No header: "you will need to wait 30 seconds". support.airtable.com.
 	&airtableRow,
 	{name: "twilio", hosts: "api.twilio.com"},
-	{name: "sendgrid", hosts: "api.sendgrid.com", uses: plainX},
+	// A number of requests to each endpoint for each refresh period.
+	// twilio.com/docs/sendgrid, "Rate limits".
+	{name: "sendgrid", hosts: "api.sendgrid.com", uses: plainX, resets: ResetWindow, routes: routesPath, perPath: true},
 	{name: "mailgun", hosts: "api.mailgun.net api.eu.mailgun.net", uses: plainX},
 	{name: "resend", hosts: "api.resend.com", uses: plainIETF},
 	// developers.brevo.com, "Rate limit headers".
-	{name: "brevo", hosts: "api.brevo.com", fields: trio("X-Sib-Ratelimit-", byMagnitude)},
+	{name: "brevo", hosts: "api.brevo.com", fields: trio("X-Sib-Ratelimit-", byMagnitude), routes: routesPath, perPath: true},
 	{name: "dropbox", hosts: "api.dropboxapi.com content.dropboxapi.com"},
 	{name: "box", hosts: "api.box.com upload.box.com"},
 	{name: "asana", hosts: "app.asana.com"},
 	{name: "trello", hosts: "api.trello.com", uses: plainHyphen},
 	&contentfulRow,
-	{name: "klaviyo", hosts: "a.klaviyo.com", uses: plainIETF},
+	// Fixed windows, for each endpoint and account. developers.klaviyo.com, "Rate limits,
+	// status codes, and errors".
+	{name: "klaviyo", hosts: "a.klaviyo.com", uses: plainIETF, resets: ResetWindow, routes: routesPath, perPath: true},
 	// developers.pipedrive.com, "Rate limiting".
 	{
 		name:  "pipedrive",
@@ -196,7 +204,8 @@ var services = []*builtin{
 		},
 		uses: plainX,
 	},
-	{name: "intercom", hosts: "api.intercom.io", uses: plainX},
+	// "Time when rate limit window will be reset". developers.intercom.com, "Rate limiting".
+	{name: "intercom", hosts: "api.intercom.io", uses: plainX, resets: ResetWindow},
 	{name: "clickup", hosts: "api.clickup.com", uses: plainX},
 	{name: "smartsheet", hosts: "api.smartsheet.com", uses: plainX},
 	{name: "lemlist", hosts: "api.lemlist.com", uses: plainX},

@@ -10,18 +10,22 @@ var social = []*builtin{
 	&discordRow,
 	// docs.x.com, "Rate limits": for each endpoint, by user or app.
 	&twitterRow,
-	// No limit, but what was used; seconds, and a float. The Reddit API wiki.
+	// No limit, but what was used; seconds to the end of the period, and a float. The
+	// Reddit API wiki.
 	&redditRow,
-	{name: "mastodon", hosts: "mastodon.social mastodon.online", uses: plainX},
-	{name: "bluesky", hosts: "bsky.social public.api.bsky.app", uses: plainIETF},
+	// Windows aligned to the epoch. github.com/mastodon/mastodon, rate_limit_headers.rb.
+	{name: "mastodon", hosts: "mastodon.social mastodon.online", uses: plainX, resets: ResetWindow},
+	// github.com/bluesky-social/atproto, rate-limiter.ts: fixed windows.
+	{name: "bluesky", hosts: "bsky.social public.api.bsky.app", uses: plainIETF, resets: ResetWindow},
 	{name: "vimeo", hosts: "api.vimeo.com", uses: plainX},
-	{name: "twitch", hosts: "api.twitch.tv", uses: plainIETF},
+	// "when your bucket is reset to full". dev.twitch.tv, "Twitch API Concepts".
+	{name: "twitch", hosts: "api.twitch.tv", uses: plainIETF, resets: ResetFull},
 	{name: "spotify", hosts: "api.spotify.com"},
 	{name: "strava", hosts: "www.strava.com", uses: []*builtin{&xRateLimitRow, &xReadRateLimitRow}},
 	&metaRow,
 }
 
-var slackRow = builtin{name: "slack", hosts: "slack.com", scope: ScopeRule}
+var slackRow = builtin{name: "slack", hosts: "slack.com", scope: ScopeRule, routes: routesSlack, perPath: true}
 
 var discordV6Row = builtin{
 	name:  "discord-v6",
@@ -30,6 +34,9 @@ var discordV6Row = builtin{
 	lacks: markResetAfter,
 	retry: milliseconds,
 	scope: ScopeRule,
+
+	resets: ResetWindow,
+	routes: routesDiscord,
 }
 
 var discordRow = builtin{
@@ -39,6 +46,9 @@ var discordRow = builtin{
 	shows: []bitset{markBucket, markGlobal},
 	retry: decimalSeconds,
 	scope: ScopeRule,
+
+	resets: ResetWindow, // all of the bucket
+	routes: routesDiscord,
 }
 
 var twitterRow = builtin{
@@ -46,9 +56,13 @@ var twitterRow = builtin{
 	hosts: "api.twitter.com api.x.com",
 	uses:  plainHyphen,
 	scope: ScopeRule,
+
+	resets:  ResetWindow, // of 15 minutes, or a day
+	routes:  routesPath,
+	perPath: true,
 }
 
-var redditRow = builtin{name: "reddit", hosts: "oauth.reddit.com www.reddit.com", uses: plainX}
+var redditRow = builtin{name: "reddit", hosts: "oauth.reddit.com www.reddit.com", uses: plainX, resets: ResetWindow}
 
 // commerce are shops, payments and accounting.
 var commerce = []*builtin{
@@ -91,8 +105,8 @@ var stripeRow = builtin{
 	body: bodyStripe,
 }
 
-// bigCommerceRow: milliseconds under names of its own; its older API sent 509
-// with X-Retry-After. docs.bigcommerce.com, "API rate limits".
+// bigCommerceRow: milliseconds to the end of the window under names of its own; its
+// older API sent 509 with X-Retry-After. docs.bigcommerce.com, "API rate limits".
 var bigCommerceRow = builtin{
 	name:  "bigcommerce",
 	hosts: "api.bigcommerce.com .mybigcommerce.com",
@@ -103,6 +117,7 @@ var bigCommerceRow = builtin{
 		{name: "X-Rate-Limit-Time-Window-Ms", role: isWindow, form: millis},
 		{name: "X-Retry-After", role: isAsk, form: seconds, rank: rankVendor},
 	},
+	resets: ResetWindow,
 }
 
 var quickBooksRow = builtin{
@@ -114,15 +129,20 @@ var quickBooksRow = builtin{
 // intelligence are the hosts of language models.
 var intelligence = []*builtin{
 	// A limit each for requests and tokens, Go's durations, milliseconds before
-	// seconds. platform.openai.com, "Rate limits"; openai-python.
+	// seconds. Reset is when the limit "resets to its initial state".
+	// platform.openai.com, "Rate limits"; openai-python.
 	&openAIRow,
-	{name: "groq", hosts: "api.groq.com", uses: plainModels},
+	// The example says so: 14,370 of 14,400 a day are left, and all in 2m59.56s.
+	// console.groq.com, "Rate limits".
+	{name: "groq", hosts: "api.groq.com", uses: plainModels, resets: ResetFull},
 	// OpenAI's names with whole seconds, and one with a hyphen more.
 	{name: "azure-openai", hosts: ".openai.azure.com", uses: []*builtin{&retryAfterMsRow, &xRateLimitRow, &xRateHyphenRow, &openAIRow}},
-	// RFC 3339; 529 is overload. docs.anthropic.com, "Rate limits".
+	// RFC 3339; 529 is overload. Reset is when the bucket is "fully replenished".
+	// docs.anthropic.com, "Rate limits".
 	&anthropicRow,
 	{name: "together", hosts: "api.together.xyz api.together.ai", uses: plainX},
-	{name: "huggingface", hosts: "huggingface.co", uses: plainIETF},
+	// The policy is called "fixed window". huggingface.co/docs/hub, "Rate limits".
+	{name: "huggingface", hosts: "huggingface.co", uses: plainIETF, resets: ResetWindow},
 }
 
 var plainModels = []*builtin{&retryAfterMsRow, &xRateLimitRow, &openAIRow}
@@ -133,8 +153,9 @@ var openAIRow = builtin{
 	fields: []field{
 		{name: "X-Should-Retry", role: isShouldRetry},
 	},
-	uses: []*builtin{&retryAfterMsRow, &xRateLimitRow},
-	body: bodyOpenAI,
+	uses:   []*builtin{&retryAfterMsRow, &xRateLimitRow},
+	resets: ResetFull,
+	body:   bodyOpenAI,
 }
 
 var anthropicRow = builtin{
@@ -148,8 +169,9 @@ var anthropicRow = builtin{
 			{name: "-Reset", role: isReset, form: byMagnitude},
 		},
 	}},
-	uses: []*builtin{&retryAfterMsRow, &openAIRow},
-	body: bodyAnthropic,
+	uses:   []*builtin{&retryAfterMsRow, &openAIRow},
+	resets: ResetFull,
+	body:   bodyAnthropic,
 }
 
 // dataAPIs are catalogues, exchanges and other sources of data.
@@ -168,7 +190,8 @@ var dataAPIs = []*builtin{
 	{name: "coinbase", hosts: "api.coinbase.com api.exchange.coinbase.com"},
 	{name: "kraken", hosts: "api.kraken.com"},
 	&binanceRow,
-	// bybit-exchange.github.io, "Rate limit": the timestamp is now while some is left.
+	// bybit-exchange.github.io, "Rate limit": a rolling window for each endpoint; the
+	// timestamp is now while some is left.
 	{
 		name:  "bybit",
 		hosts: "api.bybit.com",
@@ -177,9 +200,12 @@ var dataAPIs = []*builtin{
 			{name: "X-Bapi-Limit-Status", role: isRemaining},
 			{name: "X-Bapi-Limit-Reset-Timestamp", role: isReset, form: byMagnitude},
 		},
+		resets:  ResetRolling,
+		routes:  routesPath,
+		perPath: true,
 	},
-	// Milliseconds from now. kucoin.com/docs, "Rate limit".
-	{name: "kucoin", hosts: "api.kucoin.com", fields: trio("Gw-Ratelimit-", millis)},
+	// Milliseconds to the end of a window of 30 s. kucoin.com/docs, "Rate limit".
+	{name: "kucoin", hosts: "api.kucoin.com", fields: trio("Gw-Ratelimit-", millis), resets: ResetWindow},
 	// Says when, not what is left; 400 with code 99991400. open.larksuite.com.
 	&larkRow,
 	// docs.oracle.com, Access Governance, "Rate limits": milliseconds.
@@ -215,7 +241,7 @@ var larkRow = builtin{
 }
 
 // esiRow is EVE Online's API. What remains counts errors, not requests, so that only
-// the time is read: 420 once too many requests were wrong. developers.eveonline.com,
+// the time to the end of the window is read: 420 once too many requests were wrong. developers.eveonline.com,
 // "ESI error rate limit".
 var esiRow = builtin{
 	name:  "eve-esi",
@@ -225,6 +251,7 @@ var esiRow = builtin{
 	},
 	refuses: []int{statusCalm},
 	blind:   true,
+	resets:  ResetWindow,
 }
 
 var prisjaktRow = builtin{

@@ -24,10 +24,14 @@ var clouds = []*builtin{
 	// developers.google.com, "Resolve errors"; google.rpc.RetryInfo.
 	&googleRow,
 	{name: "cloudflare", hosts: "api.cloudflare.com", uses: plainIETF},
-	{name: "okta", hosts: ".okta.com .oktapreview.com", uses: plainHyphen},
+	// Fixed windows, for each endpoint. support.okta.com, "Rate Limit Frequently Asked
+	// Questions"; developer.okta.com, "Rate limits".
+	{name: "okta", hosts: ".okta.com .oktapreview.com", uses: plainHyphen, resets: ResetWindow, routes: routesPath, perPath: true},
 	{name: "auth0", hosts: ".auth0.com", uses: plainX},
 	{name: "docker-hub", uses: plainIETF},
-	{name: "digitalocean", hosts: "api.digitalocean.com", uses: plainIETF},
+	// Reset is when "the oldest request will expire". docs.digitalocean.com, "API
+	// reference", "Rate limit".
+	{name: "digitalocean", hosts: "api.digitalocean.com", uses: plainIETF, resets: ResetRolling},
 	{name: "heroku", hosts: "api.heroku.com", uses: plainIETF},
 	{name: "vercel", hosts: "api.vercel.com", uses: plainX},
 	{name: "fly", hosts: "api.machines.dev"},
@@ -63,16 +67,18 @@ var googleRow = builtin{
 
 // gateways are proxies and frameworks, which speak for other services.
 var gateways = []*builtin{
-	// The trio is that of the tightest window; the windows are named behind.
-	// github.com/Kong/kong, plugins/rate-limiting.
-	{name: "kong", uses: []*builtin{&rateLimitRow, &xRateLimitRow}},
-	// The marker comes without any time. envoyproxy.io, "Rate limit filter".
+	// The trio is that of the tightest window, which is fixed; the windows are named
+	// behind. github.com/Kong/kong, plugins/rate-limiting.
+	{name: "kong", uses: []*builtin{&rateLimitRow, &xRateLimitRow}, resets: ResetWindow},
+	// The marker comes without any time; Reset is that of "the current time-window".
+	// envoyproxy.io, "Rate limit filter".
 	{
 		name: "envoy",
 		fields: []field{
 			{name: "X-Envoy-Ratelimited", role: isRefusal},
 		},
-		uses: plainX,
+		uses:   plainX,
+		resets: ResetWindow,
 	},
 	// Retry-After is X-Retry-In in whole seconds. github.com/traefik/traefik,
 	// middlewares/ratelimiter.
@@ -83,7 +89,8 @@ var gateways = []*builtin{
 		},
 	},
 	{name: "nginx"},
-	{name: "laravel", uses: plainX},
+	// github.com/laravel/framework, ThrottleRequests.php: fixed windows.
+	{name: "laravel", uses: plainX, resets: ResetWindow},
 	{name: "express-draft-6", uses: plainIETF},
 	{name: "express-draft-7", uses: plainIETF},
 	{name: "express-draft-8", uses: plainIETF},

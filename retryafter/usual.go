@@ -28,6 +28,9 @@ func (c *Reader) usual(s *Signal, found *scan, h http.Header, now time.Time) boo
 	if len(found.hits) == 0 {
 		return false
 	}
+	if found.seen&(markBucket|markResource) != 0 {
+		return false // it names a resource
+	}
 	row := found.hits[0].f.row
 	var l LimitSignal
 	reset := int64(-1)
@@ -51,10 +54,11 @@ func (c *Reader) usual(s *Signal, found *scan, h http.Header, now time.Time) boo
 	conv := c.choose(found, http.StatusOK)
 	if reset >= 0 {
 		k := clocks{h: h, came: now}
-		if l.Reset, l.HasReset = k.bySize(uint64(reset), 0, conv.small); !l.HasReset {
+		if l.Reset, l.Coarse, l.HasReset = k.bySize(uint64(reset), 0, conv.small); !l.HasReset {
 			return false
 		}
 	}
+	l.explain(row, conv)
 	if s.Dialect = conv.name; conv == &unknown {
 		s.Dialect = row.name
 	}

@@ -32,7 +32,7 @@ func (r *reading) shopify(run []hit) {
 		r.sig.malformed(run[0].key)
 		return
 	}
-	r.add(l, shopifyRow.order)
+	r.add(&l, shopifyRow.order)
 }
 
 // usedOf reads used/limit.
@@ -81,7 +81,7 @@ func (r *reading) salesforce(run []hit) {
 				continue
 			}
 			l.Name = name
-			r.add(l, salesforceRow.order)
+			r.add(&l, salesforceRow.order)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (r *reading) amazon(run []hit) {
 			l.Limit, l.Window = l.Limit/d, l.Window/time.Duration(d)
 		}
 	}
-	r.add(l, amazonRow.order)
+	r.add(&l, amazonRow.order)
 }
 
 func gcd(a, b int64) int64 {
@@ -163,7 +163,7 @@ func (r *reading) compute(run []hit) {
 			}
 			l := LimitSignal{Name: name, Remaining: left, HasRemaining: true}
 			l.Window, l.HasWindow = windowAtEnd(name)
-			r.add(l, azureComputeRow.order)
+			r.add(&l, azureComputeRow.order)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func (r *reading) binance(run []hit) {
 		h := &run[i]
 		r.count(h) // says so when it is malformed; the window is known all the same
 		if w, ok := binanceWindow(h.label()); ok {
-			r.add(LimitSignal{Window: w, HasWindow: true}, binanceRow.order)
+			r.add(&LimitSignal{Window: w, HasWindow: true}, binanceRow.order)
 		}
 	}
 }

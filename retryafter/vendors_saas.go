@@ -15,7 +15,9 @@ var zendeskRow = builtin{
 	patterns: []pattern{
 		{prefix: "Zendesk-Ratelimit-", rest: &field{role: isOdd}},
 	},
-	uses: []*builtin{&rateLimitRow, &xRateHyphenRow},
+	uses:   []*builtin{&rateLimitRow, &xRateHyphenRow},
+	resets: ResetWindow, // of a minute
+	routes: routesPath,
 }
 
 // zendesk reads the limits of endpoints:
@@ -43,7 +45,7 @@ func (r *reading) zendesk(run []hit) {
 			case "remaining":
 				l.Remaining, l.HasRemaining = n, ok
 			case "resets":
-				l.HasReset = ok
+				l.HasReset, l.Coarse = ok, ok
 				if ok {
 					l.Reset = span(uint64(n), 0, time.Second)
 				}
@@ -56,7 +58,8 @@ func (r *reading) zendesk(run []hit) {
 		}
 		if l != (LimitSignal{}) {
 			l.Name = wordOf(h.label()).name
-			r.add(l, zendeskRow.order)
+			l.Resource = l.Name
+			r.add(&l, zendeskRow.order)
 		}
 	}
 }
@@ -97,6 +100,7 @@ var contentfulRow = builtin{
 		{name: "X-Contentful-Ratelimit-Hour-Limit", role: isLimit, label: "hour"},
 		{name: "X-Contentful-Ratelimit-Hour-Remaining", role: isRemaining, label: "hour"},
 	},
+	resets: ResetUnit, // "until the next request can be made"
 }
 
 // contentful has one reset for two windows: it is that of the limit that binds.
@@ -126,7 +130,8 @@ func (r *reading) contentful(run []hit) {
 		}
 	}
 	if reset >= 0 && best >= 0 {
-		r.sig.limits[best].Reset, r.sig.limits[best].HasReset = r.sig.limits[reset].Reset, true
+		l, of := &r.sig.limits[best], &r.sig.limits[reset]
+		l.Reset, l.HasReset, l.Coarse = of.Reset, true, of.Coarse
 		r.remove(reset)
 	}
 }
@@ -158,7 +163,7 @@ func (r *reading) xero(run []hit) {
 	}
 	if problem != nil && r.sig.n == first {
 		if name := r.name(problem); name != "" {
-			r.add(LimitSignal{Name: name}, xeroRow.order)
+			r.add(&LimitSignal{Name: name}, xeroRow.order)
 		}
 	}
 }
@@ -199,7 +204,7 @@ func (r *reading) sentry(run []hit) {
 			}
 			d := span(n, 0, time.Second)
 			r.ask(rankVendor, d, &sentryRow)
-			r.add(LimitSignal{Name: trim(scope), Reset: d, HasReset: true}, sentryRow.order)
+			r.add(&LimitSignal{Name: trim(scope), Reset: d, HasReset: true, Coarse: true}, sentryRow.order)
 		}
 	}
 }

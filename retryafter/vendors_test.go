@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,12 @@ func head(pairs ...string) http.Header {
 		h.Add(pairs[i], pairs[i+1])
 	}
 	return h
+}
+
+// bare is l without what other tests are about: resets_test.go and resource_test.go.
+func bare(l retryafter.LimitSignal) retryafter.LimitSignal {
+	l.Resource, l.Coarse, l.Resets = "", false, retryafter.ResetUnknown
+	return l
 }
 
 // limit is a LimitSignal in few words: negative numbers are unknown.
@@ -205,7 +212,11 @@ func TestOddities(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := retryafter.Read(c.status, c.h, pi)
-			if got := fmt.Sprintf("%+v", s.Limits()); got != fmt.Sprintf("%+v", c.want) {
+			limits := slices.Clone(s.Limits())
+			for i := range limits {
+				limits[i] = bare(limits[i])
+			}
+			if got := fmt.Sprintf("%+v", limits); got != fmt.Sprintf("%+v", c.want) {
 				t.Errorf("limits\n got %s\nwant %+v", got, c.want)
 			}
 			if s.HasRetryAfter != (c.ask >= 0) || c.ask >= 0 && s.RetryAfter != c.ask {
@@ -307,7 +318,7 @@ func TestRateLimitCombined(t *testing.T) {
 	policies := []string{`"burst";q=10;w=10`, `"daily";q=5000;w=86400`, `"hour";q=1000;w=3600`}
 	combined := head("RateLimit", strings.Join(members, ", "), "RateLimit-Policy", strings.Join(policies, ","))
 	want := retryafter.Read(200, combined, pi)
-	if l, _ := want.Binding(); l != limit("daily", 5000, 3, 69076*time.Second, 24*time.Hour) {
+	if l, _ := want.Binding(); bare(l) != limit("daily", 5000, 3, 69076*time.Second, 24*time.Hour) {
 		t.Errorf("binding %+v", l)
 	}
 	rnd := rand.New(rand.NewPCG(1, 9))

@@ -22,16 +22,16 @@ var xRateLimitRow = builtin{
 		{name: "X-Ratelimit-Used", role: isUsed, form: countDecimal, marks: markUsed},
 		{name: "X-Ratelimit-Reset-After", role: isReset, form: secondsF, marks: markResetAfter}, // Discord
 		{name: "X-Ratelimit-Reset", role: isReset, form: byMagnitudeF},
-		{name: "X-Ratelimit-Next", role: isReset, form: dateOnly},                 // Akamai
-		{name: "X-Ratelimit-Interval-Milliseconds", role: isWindow, form: millis}, // GoHighLevel
-		{name: "X-Ratelimit-Window-Size", role: isWindow, form: duration},         // Composio
-		{name: "X-Ratelimit-Resource", role: isName, marks: markResource},         // GitHub
-		{name: "X-Ratelimit-Scope", role: isName},                                 // Discord
-		{name: "X-Ratelimit-Global", role: isGlobal, marks: markGlobal},           // Discord
-		{name: "Ratelimit-Reason", role: isName},                                  // Jira
-		{name: "X-Ratelimit-Bucket", role: isMark, marks: markBucket},             // Discord
-		{name: "X-Ratelimit-Usage", role: isOdd, marks: markUsage},                // Strava
-		{name: "X-Ratelimit-Policy", role: isOdd, marks: markPolicy},              // Brave
+		{name: "X-Ratelimit-Next", role: isReset, form: dateOnly, resets: ResetUnit}, // Akamai
+		{name: "X-Ratelimit-Interval-Milliseconds", role: isWindow, form: millis},    // GoHighLevel
+		{name: "X-Ratelimit-Window-Size", role: isWindow, form: duration},            // Composio
+		{name: "X-Ratelimit-Resource", role: isName, marks: markResource},            // GitHub
+		{name: "X-Ratelimit-Scope", role: isName},                                    // Discord
+		{name: "X-Ratelimit-Global", role: isGlobal, marks: markGlobal},              // Discord
+		{name: "Ratelimit-Reason", role: isName},                                     // Jira
+		{name: "X-Ratelimit-Bucket", role: isMark, marks: markBucket},                // Discord
+		{name: "X-Ratelimit-Usage", role: isOdd, marks: markUsage},                   // Strava
+		{name: "X-Ratelimit-Policy", role: isOdd, marks: markPolicy},                 // Brave
 		{name: "X-Ratelimit-Retry-After", role: isAsk, form: seconds, rank: rankVendor},
 	},
 	patterns: []pattern{{
@@ -134,9 +134,10 @@ func (r *reading) parallel(run []hit) bool {
 			r.sig.malformed("X-Ratelimit-Remaining")
 		}
 		if reset.n > 0 {
-			if l.Reset, l.HasReset = r.timeOf(reset.v[i], byMagnitudeF); !l.HasReset {
+			if l.Reset, l.Coarse, l.HasReset = r.timeOf(reset.v[i], byMagnitudeF); !l.HasReset {
 				r.sig.malformed("X-Ratelimit-Reset")
 			}
+			l.Coarse = l.Coarse && l.HasReset && pointless(reset.v[i])
 		}
 		var m member
 		if policies.next(&m) && m.isPolicy() && (!l.HasLimit || m.quota() == l.Limit) {
@@ -144,7 +145,7 @@ func (r *reading) parallel(run []hit) bool {
 			l.Name = m.text()
 		}
 		if l != (LimitSignal{}) {
-			r.add(l, xRateLimitRow.order)
+			r.add(&l, xRateLimitRow.order)
 		}
 	}
 	return true
@@ -222,7 +223,7 @@ func (r *reading) strava(limitKey, usageKey string, names [2]string) {
 		now := r.clock()
 		size := int64(window / time.Second)
 		end := instant{now.sec - floorMod(now.sec, size) + size, 0}
-		r.add(LimitSignal{
+		r.add(&LimitSignal{
 			Name:         names[i],
 			Limit:        n,
 			HasLimit:     true,
@@ -230,6 +231,7 @@ func (r *reading) strava(limitKey, usageKey string, names [2]string) {
 			HasRemaining: true,
 			Reset:        now.until(end),
 			HasReset:     true,
+			Resets:       ResetWindow,
 			Window:       window,
 			HasWindow:    true,
 		}, xReadRateLimitRow.order)
