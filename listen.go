@@ -28,9 +28,6 @@ func read(req *http.Request, reader *retryafter.Reader, resp *http.Response, s *
 	if resp.StatusCode >= 400 && readPlain(resp, s) {
 		found = true
 	}
-	if found && s.HasRetryAfter && !s.Inferred && !s.Documented {
-		endExhausted(s)
-	}
 	if list := s.Limits(); len(list) > 0 && !announcesOwn(req, reader, resp, s) {
 		for i := range list {
 			list[i].HasRemaining = false // which is what is learned from
@@ -74,22 +71,6 @@ func readPlain(resp *http.Response, s *retryafter.Signal) bool {
 	return true
 }
 
-// endExhausted ends the limits of which nothing is left with the Retry-After that
-// accompanies them, if that is earlier than their reset: the next request may start then, and
-// its response announces what is left.
-func endExhausted(s *retryafter.Signal) {
-	list := s.Limits()
-	for i := range list {
-		l := &list[i]
-		none := l.HasLimit && l.Limit <= 0 // a limit of none means nothing
-		if l.HasRemaining && l.Remaining <= 0 && !none && (!l.HasReset || l.Reset > s.RetryAfter) {
-			l.Reset, l.HasReset = s.RetryAfter, true
-			l.Limit, l.HasLimit = 0, false
-			l.Window, l.HasWindow = 0, false
-		}
-	}
-}
-
 // needsBody reports whether the body of a refusal may announce more than its headers.
 func needsBody(reader *retryafter.Reader, resp *http.Response) bool {
 	return resp.StatusCode >= 400 && resp.Body != nil && resp.Body != http.NoBody && inside.NeedsBody(reader, resp.StatusCode, resp.Header)
@@ -127,7 +108,7 @@ func (v *request) obey(ctx context.Context, resp *http.Response, found, more boo
 	}
 	if found && v.policy.Server.Learn != LearnOff {
 		for i := range s.Limits() {
-			v.announce(ctx, resp.StatusCode, s.Dialect, &s.Limits()[i])
+			v.announce(ctx, resp.StatusCode, s, &s.Limits()[i])
 		}
 	}
 	if more || s.Throttled {
@@ -136,18 +117,22 @@ func (v *request) obey(ctx context.Context, resp *http.Response, found, more boo
 }
 
 // announce takes in one limit that a response announces.
-func (v *request) announce(ctx context.Context, status int, dialect string, l *retryafter.LimitSignal) {
-	signal := v.policy.limitSignal(l, v.At)
+func (v *request) announce(ctx context.Context, status int, s *retryafter.Signal, l *retryafter.LimitSignal) {
+	c, of := v.ruleOf(l), (*rule)(nil)
+	if c != nil {
+		of = &v.policy.rules[c.Rule.Place]
+	}
+	signal := v.policy.limitSignal(s, l, of, v.At)
 	if !l.HasRemaining || signal.Empty() {
 		return
 	}
-	got := v.Limit(ctx, line.AnnouncedKey{Name: l.Name, Window: l.Window}, dialect, signal, v.ruleOf(l))
+	got := v.Limit(ctx, line.AnnouncedKey{Name: l.Name, Window: l.Window}, s.Dialect, signal, c)
 	v.opened(ctx)
 	if !got.OK || v.t.observer == nil {
 		return
 	}
 	e := Event{
-		Kind: EventLearned, Status: status, Dialect: dialect, KeyDigest: got.KeyDigest, Drift: got.Drift,
+		Kind: EventLearned, Status: status, Dialect: s.Dialect, KeyDigest: got.KeyDigest, Drift: got.Drift,
 		Limit: max(0, signal.Limit), Remaining: l.Remaining, Reset: time.Duration(signal.Reset),
 		Cut: l.HasReset && l.Reset > v.policy.maxPause(),
 	}
@@ -159,14 +144,12 @@ func (v *request) announce(ctx context.Context, status int, dialect string, l *r
 	v.report(ctx, e)
 }
 
-// assumedReset bounds the time until units are restored where the server announces the length
-// of its windows, but not the end of this one.
-const assumedReset = time.Minute
-
 // limitSignal returns a limit in the form that lines take, as the response to a request that
-// started at an instant announces it.
-func (p *policy) limitSignal(l *retryafter.LimitSignal, started time.Duration) law.LimitSignal {
-	signal := law.LimitSignal{Left: l.Remaining, Limit: -1, Reset: -1, Started: int64(started), Pace: p.Server.Learn == LearnPace}
+// started at an instant announces it. of is the rule that it is; nil is none.
+func (p *policy) limitSignal(s *retryafter.Signal, l *retryafter.LimitSignal, of *rule, started time.Duration) law.LimitSignal {
+	signal := law.LimitSignal{
+		Left: l.Remaining, Limit: -1, Reset: -1, Refused: s.Throttled, Pace: p.Server.Learn == LearnPace, Started: int64(started),
+	}
 	if l.HasLimit {
 		signal.Limit = l.Limit
 		if l.Limit < 0 && l.Remaining <= 0 {
@@ -177,11 +160,16 @@ func (p *policy) limitSignal(l *retryafter.LimitSignal, started time.Duration) l
 	if l.HasWindow {
 		signal.Window = int64(min(l.Window, most))
 	}
-	switch {
-	case l.HasReset:
+	if l.HasReset {
 		signal.Reset = int64(min(l.Reset, most))
-	case l.HasWindow && l.Window <= assumedReset:
-		signal.Reset = int64(l.Window)
+		signal.Whole, signal.Resets = l.Coarse, law.Resets(l.Resets)
+	}
+	// Where nothing is left, a Retry-After comes before the reset.
+	if l.Remaining <= 0 && s.HasRetryAfter && !s.Inferred && !s.Documented && (!l.HasReset || l.Reset >= s.RetryAfter) {
+		signal.Reset, signal.Whole, signal.Early = int64(min(s.RetryAfter, most)), false, true
+	}
+	if of != nil {
+		signal.RuleLimit, signal.RulePeriod, signal.RuleFills = of.Limit.N, int64(of.Limit.Period()), of.Limit.Kind == law.Bucket
 	}
 	return signal
 }

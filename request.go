@@ -41,14 +41,15 @@ func (t *Transport) roundTrip(req *http.Request, reading *attempt.Reading) (*htt
 		return t.base.RoundTrip(req)
 	}
 	if r := t.findRoute(req.URL); r != nil && r.budgets != nil && with == nil && ctx.Err() == nil {
-		if at, pass, ok := desk.Start(ctx, r.host, r.gate, r.budgets, r.listens); ok {
+		var marks line.Marks
+		if at, pass, ok := desk.Start(ctx, r.host, r.gate, r.budgets, r.listens, &marks); ok {
 			if t.observer != nil {
 				t.reportShortStart(r, req, at)
 			}
 			if !r.listens && r.gate == nil {
 				return oneOf(t.base.RoundTrip(req))
 			}
-			return t.sendStarted(r, req, at, pass, reading)
+			return t.sendStarted(r, req, at, pass, &marks, reading)
 		}
 	}
 	return t.roundTripInFull(ctx, req, with, reading)

@@ -42,7 +42,7 @@ func (t *Transport) reportShortStart(r *route, req *http.Request, at time.Durati
 // budgets at an instant, and p of its gate, if it has one. It obeys the
 // response, and reports the result to the breaker. After a panic no place is to be given back:
 // p is of a breaker that bounded nothing.
-func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass, reading *attempt.Reading) (resp *http.Response, err error) {
+func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p line.Pass, marks *line.Marks, reading *attempt.Reading) (resp *http.Response, err error) {
 	inFlight, reported, over := r.listens, false, false
 	var kept *keptEvents
 	defer func() {
@@ -62,8 +62,8 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 	var s retryafter.Signal
 	if inFlight && err == nil {
 		found, more := read(req, r.reader, resp, &s), needsBody(r.reader, resp)
-		if more || found && (s.Throttled || t.observer != nil || !r.announce(at, &s, &inFlight)) {
-			kept = r.obey(t, req, at, inFlight, resp, found, more, &s)
+		if more || found && (s.Throttled || t.observer != nil || !r.announce(at, resp.StatusCode, &s, marks, &inFlight)) {
+			kept = r.obey(t, req, at, inFlight, marks, resp, found, more, &s)
 		}
 		if reading != nil {
 			r.policy.leave(reading, resp, &s)
@@ -92,40 +92,47 @@ func (t *Transport) sendStarted(r *route, req *http.Request, at time.Duration, p
 
 // obey is request.obey for a request that sendStarted has sent. It returns the events
 // to report.
-func (r *route) obey(t *Transport, req *http.Request, at time.Duration, inFlight bool, resp *http.Response, found, more bool, s *retryafter.Signal) *keptEvents {
+func (r *route) obey(t *Transport, req *http.Request, at time.Duration, inFlight bool, marks *line.Marks, resp *http.Response, found, more bool, s *retryafter.Signal) *keptEvents {
 	v := request{t: t, req: req, route: *r}
 	t.desk.Open(&v.Ticket, r.policy.plan, r.name)
-	v.Started(r.host, r.gate, r.budgets, at, inFlight)
+	v.Started(r.host, r.gate, r.budgets, at, inFlight, marks)
 	v.keep()
 	v.obey(req.Context(), resp, found, more, s)
 	return v.takeKept()
 }
 
 // announce is request.announce for all limits that a response announces to a request that
-// sendStarted has sent, of which nothing is reported. With the first it ends the flight, under
+// sendStarted has sent, of which nothing is reported. With the last it ends the flight, under
 // one lock. It is false where request.announce has to look for what was forgotten meanwhile.
-func (r *route) announce(at time.Duration, s *retryafter.Signal, inFlight *bool) bool {
+func (r *route) announce(at time.Duration, status int, s *retryafter.Signal, marks *line.Marks, inFlight *bool) bool {
 	if r.policy.Server.Learn == LearnOff {
 		return true
 	}
-	for i := range s.Limits() {
-		l := &s.Limits()[i]
+	list := s.Limits()
+	last := len(list) - 1
+	for last >= 0 && !list[last].HasRemaining {
+		last--
+	}
+	for i := range list[:last+1] {
+		l := &list[i]
 		if !l.HasRemaining {
 			continue
 		}
-		var scope line.Scope
+		report := line.LimitReport{Key: line.AnnouncedKey{Name: l.Name, Window: l.Window}, Source: s.Dialect}
+		var of *rule
 		if i := r.policy.ruleOf(l); i >= 0 {
-			scope.Rule = r.budgets[i]
+			of, report.Scope.Rule = &r.policy.rules[i], r.budgets[i]
 		}
-		signal := r.policy.limitSignal(l, at)
-		if signal.Empty() {
+		report.Signal = r.policy.limitSignal(s, l, of, at)
+		if report.Signal.Empty() {
 			continue
 		}
+		report.Signal.Own = 1
 		var ended []*line.Budget
-		if *inFlight {
+		if i == last {
 			ended, *inFlight = r.budgets, false
 		}
-		if _, err := r.host.Line.AnnounceLimit(scope, line.AnnouncedKey{Name: l.Name, Window: l.Window}, s.Dialect, &signal, ended); err != nil {
+		if _, err := r.host.Line.AnnounceLimit(&report, nil, marks, ended); err != nil {
 			return false
 		}
 	}

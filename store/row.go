@@ -103,10 +103,6 @@ func specOf(l limiter.Limit) law.Spec {
 	return law.Spec{N: l.N, Per: l.Per, Kind: law.Kind(l.Law), Burst: l.Burst, Strict: l.Strict, Unit: law.Unit(l.Unit), Location: l.Location}
 }
 
-// noneInFlight is how many units are in flight by what a row says of announced limits:
-// a dead process must not keep them down.
-var noneInFlight int64
-
 // encode appends the row to b.
 func (r *row) encode(b []byte) []byte {
 	c := law.NewWriter(b)
@@ -162,7 +158,7 @@ func codeAnnounced(c *law.Codec, a *law.Announced[string]) {
 	isLimit := a.Limit != nil
 	if c.Bool(&isLimit); isLimit {
 		if c.Reading() {
-			a.Limit = law.NewCap("", &noneInFlight)
+			a.Limit = law.NewCap("", nil)
 		}
 		c.Cap(a.Limit)
 	} else {

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -338,6 +339,10 @@ func (t *tx) take(op *Op, res *Result) {
 		if h.announced != nil {
 			res.UnderPause = res.UnderPause || h.announced.Pause != nil
 			h.announced.State().Take(t.now, h.cost)
+			if c := h.announced.Limit; c != nil {
+				m := c.Mark(t.now)
+				res.Marks = append(res.Marks, Mark{Audience: h.where, Name: c.Name, Window: h.announced.Window, Used: m.Used, Generation: m.Gen})
+			}
 		} else if law.TakeLate(h.row.state, slot, t.now, h.cost) {
 			res.Strict = true
 			h.row.flights = append(h.row.flights, flight{op.ID, t.now + int64(StrictLease), h.cost})
@@ -459,12 +464,14 @@ func (t *tx) pause(op *Op, res *Result) {
 	res.Announced = t.announcement(nil, op.Audience, h)
 }
 
-// learn takes in what was announced. What other processes have in flight is not known,
-// so that it only lowers what is left, until units come back.
+// learn takes in what was announced; see law.Cap.
 func (t *tx) learn(op *Op, res *Result) {
 	l := op.Learn
 	said := law.LimitSignal{
-		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Started: min(l.Started, t.now), Pace: l.Pace,
+		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Resets: law.Resets(l.Resets),
+		Whole: l.Whole, Early: l.Early, Refused: l.Refused, Pace: l.Pace, Started: min(l.Started, t.now), Own: l.Own, InFlight: l.InFlight,
+		Mark:      law.Mark{Used: l.Mark.Used, Gen: l.Mark.Generation, InFlight: int32(min(l.InFlight, math.MaxInt32))},
+		RuleLimit: l.RuleLimit, RulePeriod: int64(l.RulePeriod), RuleFills: l.RuleFills,
 	}
 	if said.Empty() {
 		return
@@ -474,12 +481,12 @@ func (t *tx) learn(op *Op, res *Result) {
 		where = op.Only
 	}
 	r := t.row(op.Group, where)
-	h, _ := r.announced.Limit(t.now, law.LimitKey{Name: l.Name, Window: l.Window}, &noneInFlight, nil)
+	h, _ := r.announced.Limit(t.now, law.LimitKey{Name: l.Name, Window: l.Window}, nil, nil)
 	if h == nil {
 		return
 	}
 	h.Source = l.Source
-	h.Limit.UpdatePartly(t.now, said, l.InFlight)
+	h.Limit.Update(t.now, said)
 	r.dirty = true
 	res.Announced = t.announcement(nil, where, h)
 }

@@ -40,8 +40,9 @@
 //     use on, and where OpReturn never comes, from the end of UseWithin.
 //   - Units of a strict limit are in flight until OpDone, or until StrictLease has passed
 //     since the last OpRenew: the death of a process blocks no budget.
-//   - An announced limit only lowers what is left until its reset, since the requests that
-//     other processes have in flight are not known here.
+//   - An announced limit counts the starts of all processes, and each number that a response
+//     announces corrects that count. A number is compared with the count at the request's
+//     start, of which its Mark tells, so that no process need know what others have in flight.
 //   - A row is written by this package alone, and a row of a newer version is never
 //     overwritten. An expired row cannot be told from one never written.
 //
@@ -223,6 +224,22 @@ type Pause struct {
 	Source string
 }
 
+// A Mark is what an announced limit had counted when a request had started. It makes the
+// number in the request's response comparable with the count at a later instant.
+type Mark struct {
+	// Audience is where the limit is kept: an audience or a budget.
+	Audience string
+	// Name is the limit's, as in its Learn.
+	Name string
+	// Window is the limit's, as in its Learn.
+	Window time.Duration
+	// Used is how many units counted, those of the request among them.
+	Used int64
+	// Generation tells which count that is: after a while without announcements, or when it
+	// shows that the server counts otherwise, another one begins.
+	Generation uint32
+}
+
 // A Learn is what a response announced of one limit.
 type Learn struct {
 	// Name and Window tell the limits of one server apart.
@@ -236,10 +253,29 @@ type Learn struct {
 	Reset time.Duration
 	// Period is how long windows are; zero where the server did not say.
 	Period time.Duration
+	// Resets is what Reset means by the server's documentation; see retryafter.ResetKind.
+	Resets uint8
+	// Whole is set where Reset is in whole seconds.
+	Whole bool
+	// Early is set where Reset is when the server wants the next request: units may return
+	// later.
+	Early bool
+	// Refused is set where the response has refused the request.
+	Refused bool
 	// Started is when the request of the response started.
 	Started Instant
-	// InFlight is how many units of the requests concerned its process has in flight.
+	// Own is how many units that request took.
+	Own int64
+	// Mark is that of its OpTake for this limit; zero for none.
+	Mark Mark
+	// InFlight is how many units of the requests concerned its process has in flight, besides.
 	InFlight int64
+	// RuleLimit is the N of the rule that the limit is; zero where it is none.
+	RuleLimit int64
+	// RulePeriod is the period of that rule.
+	RulePeriod time.Duration
+	// RuleFills is set where that rule is a Bucket.
+	RuleFills bool
 	// Pace spreads what is left evenly.
 	Pace bool
 	// Source is the dialect of the response.
@@ -303,6 +339,9 @@ type Result struct {
 	UnderPause bool
 	// Reserved is how many further starts an OpTake has reserved; see Op.Reserve.
 	Reserved int64
+	// Marks are those of the announced limits that an OpTake has taken from, before it
+	// reserved more.
+	Marks []Mark
 	// At is when it took place.
 	At Instant
 	// Wait is when a refused OpTake could start.

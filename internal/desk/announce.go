@@ -105,17 +105,17 @@ func (k *Ticket) Limit(ctx context.Context, key line.AnnouncedKey, dialect strin
 		return e
 	}
 	err := k.retry(func() (err error) {
-		var s line.Scope
+		r := line.LimitReport{Key: key, Source: dialect, Signal: signal}
 		own := int64(1)
 		if c != nil {
-			s.Rule, own = c.Budget, c.Cost
+			r.Scope.Rule, own = c.Budget, c.Cost
 		} else {
-			s.Identity = k.identity.audience
+			r.Scope.Identity = k.identity.audience
 		}
 		if k.grant.InFlight {
-			signal.Own = own
+			r.Signal.Own = own
 		}
-		e.Drift, err = k.Host.Line.AnnounceLimit(s, key, dialect, &signal, nil)
+		e.Drift, err = k.Host.Line.AnnounceLimit(&r, k.needs.All(), nil, nil)
 		return err
 	})
 	e.OK, e.KeyDigest = err == nil, k.limitDigest(c)
@@ -205,17 +205,20 @@ func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audien
 func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, dialect string, signal *law.LimitSignal, c *roster.Claim) error {
 	op := store.Op{Kind: store.OpLearn, Audience: all, Learn: &store.Learn{
 		Name: key.Name, Window: key.Window, Left: signal.Left, Limit: signal.Limit, Reset: time.Duration(signal.Reset),
-		Period: time.Duration(signal.Window), Started: signal.Started, Pace: signal.Pace, Source: dialect,
+		Period: time.Duration(signal.Window), Resets: uint8(signal.Resets), Whole: signal.Whole, Early: signal.Early, Refused: signal.Refused,
+		Started: signal.Started, Own: 1, Pace: signal.Pace, Source: dialect,
+		RuleLimit: signal.RuleLimit, RulePeriod: time.Duration(signal.RulePeriod), RuleFills: signal.RuleFills,
 	}}
 	where := all
 	switch {
 	case c != nil:
-		op.Only = k.budget(c)
+		op.Only, op.Learn.Own = k.budget(c), c.Cost
 		where = op.Only
 	case k.identity.of != 0:
 		op.Audience = k.audience()
 		where = op.Audience
 	}
+	op.Learn.Mark = at.grant.Mark(where, key)
 	op.Learn.InFlight = at.line.InFlight(where, at.grant)
 	_, err := at.line.Do(ctx, op)
 	return err

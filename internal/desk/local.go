@@ -118,12 +118,12 @@ func (d *Desk) Budgets(plan *roster.Plan, h *roster.Host, g *roster.Gate) []*lin
 
 // Start is Enter for a request that takes one unit of each of budgets, if it can start at once
 // and its context does not end meanwhile. With listens it is in flight until Line.DoneStart.
-func Start(ctx context.Context, h *roster.Host, g *roster.Gate, budgets []*line.Budget, listens bool) (at time.Duration, p line.Pass, ok bool) {
+func Start(ctx context.Context, h *roster.Host, g *roster.Gate, budgets []*line.Budget, listens bool, marks *line.Marks) (at time.Duration, p line.Pass, ok bool) {
 	gate := g.Side()
 	if !gate.Free() {
 		return 0, line.Pass{}, false
 	}
-	at, p, ok = h.Line.Start(budgets, gate, listens)
+	at, p, ok = h.Line.Start(budgets, gate, listens, marks)
 	if ok && ctx.Err() != nil {
 		h.Line.UndoStart(budgets, listens, at)
 		return 0, line.Pass{}, false
@@ -136,8 +136,9 @@ func Start(ctx context.Context, h *roster.Host, g *roster.Gate, budgets []*line.
 }
 
 // Started makes k the Ticket of a request that Start has started with a unit of each of budgets.
-// With counted it still counts as in flight.
-func (k *Ticket) Started(h *roster.Host, g *roster.Gate, budgets []*line.Budget, at time.Duration, counted bool) {
+// With counted it still counts as in flight. marks are what Start has noted.
+func (k *Ticket) Started(h *roster.Host, g *roster.Gate, budgets []*line.Budget, at time.Duration, counted bool, marks *line.Marks) {
+	marks.Needs(k.needs.Add)
 	k.Host, k.Gate, k.located, k.Sent, k.At = h, g, true, true, at
 	k.grant.At, k.grant.InFlight = at, counted
 	for i := range k.Plan.Rules {

@@ -18,13 +18,15 @@ type bucket struct {
 type shape struct {
 	common // below all that the laws of this shape have of their own
 	rate
-	burst int64
-	grain int64 // n-ths in which fractions come; 0 where there are none, or units are shorter than a nanosecond
-	whole bool  // a start needs a full bucket, whatever its cost; see spaced
+	burst  int64
+	grain  int64 // n-ths in which fractions come; 0 where there are none, or units are shorter than a nanosecond
+	whole  bool  // a start needs a full bucket, whatever its cost; see spaced
+	slices int64 // of windows: how many starts are remembered one by one; see exact
+	slot   int64 // beyond that, how long the time is whose starts are remembered together
 }
 
 func newShape(r rate, burst int64) *shape {
-	s := &shape{rate: r, burst: burst}
+	s := &shape{rate: r, burst: burst, slices: exact, slot: max(1, r.per/exact)}
 	if r.n > 0 && r.per >= r.n && r.per%r.n != 0 {
 		s.grain = gcd(r.per, r.n)
 	}

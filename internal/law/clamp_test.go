@@ -98,8 +98,9 @@ func TestClampPauses(t *testing.T) {
 	if at, _ := c.Earliest(0, 0, 1); at != 80*sec {
 		t.Errorf("the announced limit has room at %d, want 80s", at)
 	}
-	c.Update(sec, LimitSignal{Left: 3, Limit: 10, Reset: 79 * sec, Started: sec / 2})
+	c.Take(sec/2, 1)
+	c.Update(sec, LimitSignal{Left: 3, Limit: 10, Reset: 79 * sec, Started: sec / 2, Mark: c.Mark(sec / 2), Own: 1})
 	if got := c.Remaining(sec); got != 3 {
-		t.Errorf("%d left, want the 3 of an answer that came later", got)
+		t.Errorf("%d left, want the 3 of a response that came later", got)
 	}
 }

@@ -3,6 +3,7 @@ package law
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -93,6 +94,13 @@ func (c *Codec) Ints(list ...*int64) {
 			binary.BigEndian.PutUint64(p, uint64(*n))
 		}
 	}
+}
+
+// Float is a number that need not be whole.
+func (c *Codec) Float(f *float64) {
+	n := int64(math.Float64bits(*f))
+	c.Ints(&n)
+	*f = math.Float64frombits(uint64(n))
 }
 
 // ID is a number without a sign.

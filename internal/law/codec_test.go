@@ -132,16 +132,36 @@ func TestWrittenDownPause(t *testing.T) {
 	}
 }
 
+// TestWrittenDownCap: an announced limit that is written down and read back decides as the
+// one that was not, whatever it counts by.
 func TestWrittenDownCap(t *testing.T) {
-	var flying int64
-	c := NewCap("tokens", &flying)
-	c.Update(5, LimitSignal{Left: 7, Limit: 10, Reset: 100, Window: 50, Started: 3, Pace: true})
-	c.Take(20, 1)
-	flying = 1
-	c.Update(21, LimitSignal{Left: 4, Limit: 10, Reset: 84, Window: 50, Started: 20, Pace: true})
-	d, err := decodeCap(encodeCap(c), &flying)
-	if err != nil || *d != *c {
-		t.Errorf("got %+v, %v; want %+v", d, err, c)
+	for _, first := range []LimitSignal{
+		{Left: 7, Limit: 10, Reset: 100 * sec, Started: 3, Pace: true},
+		{Left: 7, Limit: 10, Reset: 100 * sec, Window: 50 * sec, Started: 3},
+		{Left: 7, Limit: 10, Reset: 100 * sec, Resets: ResetsFull, Started: 3},
+	} {
+		c := NewCap("tokens", nil)
+		c.Update(5, first)
+		c.Take(20, 2)
+		mark := c.Mark(20)
+		c.Take(25, 1)
+		c.Give(25, 1, false)
+		next := first
+		next.Left, next.Started, next.Mark, next.Refused = 3, 20, mark, true
+		c.Update(30, next)
+		d, err := decodeCap(encodeCap(c), nil)
+		if err != nil || !bytes.Equal(encodeCap(d), encodeCap(c)) {
+			t.Fatalf("got %+v, %v; want %+v", d, err, c)
+		}
+		for now := Time(40); now < 400*sec; now += 7 * sec {
+			a, _ := c.Earliest(now, now, 1)
+			b, _ := d.Earliest(now, now, 1)
+			if a != b || c.Remaining(now) != d.Remaining(now) || c.Mark(now) != d.Mark(now) {
+				t.Fatalf("at %d: a start at %d with %d left, want %d with %d", now, b, d.Remaining(now), a, c.Remaining(now))
+			}
+			c.Take(now, 1)
+			d.Take(now, 1)
+		}
 	}
 }
 

@@ -227,7 +227,7 @@ func (p *Plan) Insert(at Time, seq uint64, cost int64) {
 
 // jumps reports whether a search may begin anywhere.
 func (p *Plan) jumps() bool {
-	return p.known.front.kind == simWindow && !p.known.front.window.strict
+	return p.known.front.kind == simWindow && !p.known.front.window.strict && !p.known.front.capped
 }
 
 func (p *Plan) unmark(k key) {
@@ -257,7 +257,7 @@ func (p *Plan) Remove(at Time, seq uint64) {
 func (p *Plan) Start(st State, at Time, seq uint64, cost int64, slot, now Time) (strict bool) {
 	k := key{at, seq}
 	i := p.todo.find(k)
-	w, _ := st.(*window)
+	w := windowOf(st)
 	before := 0
 	if w != nil {
 		before = w.head + w.len

@@ -13,12 +13,15 @@ type sim struct {
 	sliding  sliding
 	calendar calendar
 	pace     Pace
-	learned  Cap
+	counter  counter
 	window   windowSim
+	capped   bool // it is of an announced limit
+	cap      capSim
 	// loose: it depends on a response to come. strict: so does whatever is
 	// taken from now on.
 	loose, strict bool
-	slack         Time // by how much a planned start may come later; see State.Latency
+	turns         turns // of an announced limit
+	slack         Time  // by how much a planned start may come later; see State.Latency
 }
 
 type simKind uint8
@@ -29,12 +32,15 @@ const (
 	simSliding
 	simCalendar
 	simPace
-	simCap
+	simCounter
 	simWindow
 )
 
 // earliest is State.Earliest; todo is the plan that is being taken in order.
 func (s *sim) earliest(t Time, cost int64, todo *schedule) (at Time, atLeast bool) {
+	if s.capped {
+		return s.earliestAnnounced(t, cost, todo), false
+	}
 	switch s.kind {
 	case simBucket:
 		at, _ = s.bucket.Earliest(t, t, s.bucket.room(cost))
@@ -45,8 +51,6 @@ func (s *sim) earliest(t Time, cost int64, todo *schedule) (at Time, atLeast boo
 		return s.calendar.Earliest(t, t, cost)
 	case simPace:
 		return s.pace.Earliest(t, t, cost)
-	case simCap:
-		return s.learned.Earliest(t, t, cost)
 	case simWindow:
 		return s.window.earliest(t, cost, todo)
 	}
@@ -55,6 +59,9 @@ func (s *sim) earliest(t Time, cost int64, todo *schedule) (at Time, atLeast boo
 
 // take counts the next start of the plan.
 func (s *sim) take(t Time, cost int64, todo *schedule) {
+	if s.capped {
+		s.turns.take(t)
+	}
 	switch s.kind {
 	case simBucket:
 		s.bucket.Take(t, cost)
@@ -65,8 +72,9 @@ func (s *sim) take(t Time, cost int64, todo *schedule) {
 		s.calendar.Take(t, cost)
 	case simPace:
 		s.pace.Take(t, cost)
-	case simCap:
-		s.learned.Take(t, cost)
+	case simCounter:
+		s.rollTo(t)
+		s.counter.take(t, cost)
 	case simWindow:
 		s.window.sum = addSat(s.window.sum, cost)
 		s.window.end = todo.next(s.window.end)
@@ -85,8 +93,8 @@ func (s *sim) forgets(t, at Time) bool {
 		return !s.calendar.clock(at).Before(s.calendar.end)
 	case simPace:
 		return s.pace.over(at)
-	case simCap:
-		return at >= s.learned.end && !s.learned.blind
+	case simCounter:
+		return at >= s.counter.end || at >= s.cap.keep
 	case simWindow:
 		return at >= addSat(t, s.window.per)
 	}
@@ -97,7 +105,7 @@ func (s *sim) forgets(t, at Time) bool {
 // them. What is overdue starts at now.
 func (s *sim) pass(now, t Time, todo *schedule, i place) place {
 	for e := todo.get(i); e != nil && e.at <= t; e = todo.get(i) {
-		if c := &todo.chunks[i.chunk]; s.kind == simBucket && i.i == 0 && e.at >= now && c.list[len(c.list)-1].at <= t && s.bucket.passChunk(c) {
+		if c := &todo.chunks[i.chunk]; s.kind == simBucket && !s.capped && i.i == 0 && e.at >= now && c.list[len(c.list)-1].at <= t && s.bucket.passChunk(c) {
 			s.loose = s.loose || s.strict
 			i = place{i.chunk + 1, 0}
 			continue

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// exact is how many starts a window remembers one by one. Beyond that, starts
-// within one slice of per/exact are remembered together, as if all had been at
+// exact is how many starts a window remembers one by one, if it is of a configured limit.
+// Beyond that, starts within one slice of per/exact are remembered together, as if all had been at
 // the end of the slice: a unit may come back up to one slice late, never early.
 const exact = 65_536
 
@@ -112,7 +112,7 @@ func (w *window) add(t Time, cost int64) {
 	if w.len > 0 {
 		e := w.at(w.len - 1)
 		t = max(t, e.At)
-		if w.len >= exact {
+		if int64(w.len) >= w.slices {
 			t = w.slice(t)
 		}
 		if e.At >= t {
@@ -129,8 +129,7 @@ func (w *window) add(t Time, cost int64) {
 
 // slice returns the end of t's slice.
 func (w *window) slice(t Time) Time {
-	d := max(1, w.per/exact)
-	return addSat(t, d-1) / d * d
+	return addSat(t, w.slot-1) / w.slot * w.slot
 }
 
 func (w *window) grow() {
@@ -227,7 +226,7 @@ func (w *window) Max() int64 { return w.n }
 
 func (w *window) Clamp(now Time) int64 {
 	latest := now
-	if w.len >= exact {
+	if int64(w.len) >= w.slices {
 		latest = w.slice(now)
 	}
 	if w.len == 0 || w.last() <= latest {
@@ -314,6 +313,8 @@ type windowSim struct {
 	responded bool  // what is in flight has been taken as returned
 	sum       int64
 	guessed   int64 // units that came back by a response assumed to come at once
+	more      int64 // of an announced limit: units in sum that count until till
+	till      Time
 }
 
 func (w *window) simulate(now Time) sim {
@@ -376,11 +377,17 @@ func (s *windowSim) earliest(t Time, cost int64, plan *schedule) (Time, bool) {
 	}
 	s.log = max(s.log, s.window.head)
 	for {
+		if s.more != 0 && s.till <= t {
+			s.sum, s.more = subSat(s.sum, s.more), 0
+		}
 		e, ok := s.oldest(plan)
 		switch {
 		case ok && e.At <= subSat(t, s.per):
 		case s.sum <= s.n-cost:
 			return t, addSat(s.sum, s.guessed) > s.n-cost
+		case s.more > 0 && (!ok || s.till < addSat(e.At, s.per)):
+			t = s.till
+			continue
 		case !ok:
 			return Never, false // what is left in sum is spoils' own
 		default:

@@ -5,24 +5,32 @@ import "github.com/headway-go/headway/internal/law"
 // An AnnouncedKey tells the limits that one server announces apart.
 type AnnouncedKey = law.LimitKey
 
-// AnnounceLimit takes in what a response said is left of a limit: of the budget
-// s.Rule, for all requests that need it, or else of the requests of an identity. It
-// returns how many units other programs have spent; see law.Cap. The oldest of too many
-// limits goes. Unless ended is nil it is DoneStart too, before that.
-func (line *Line) AnnounceLimit(s Scope, key AnnouncedKey, source string, said *law.LimitSignal, ended []*Budget) (spent int64, err error) {
+// A LimitReport is what a response has announced of one limit.
+type LimitReport struct {
+	Scope  Scope // the budget Rule, for all requests that need it, or else the requests of an identity
+	Key    AnnouncedKey
+	Source string // the dialect
+	Signal law.LimitSignal
+}
+
+// AnnounceLimit takes in a report, and returns how many units other programs have spent; see
+// law.Cap. needs are what the request took, or marks what Start noted; either may be nil. The
+// oldest of too many limits goes. Unless ended is nil it is DoneStart too, afterwards.
+func (line *Line) AnnounceLimit(r *LimitReport, needs []Need, marks *Marks, ended []*Budget) (spent int64, err error) {
 	l, now := line.lock()
+	spent, err = l.announceLimit(r, needs, marks, now)
 	if ended != nil {
 		l.addUnits(ended, -1)
 	}
-	spent, err = l.announceLimit(s, key, source, said, now)
 	l.unlock()
 	return spent, err
 }
 
-func (l *locked) announceLimit(s Scope, key AnnouncedKey, source string, said *law.LimitSignal, now law.Time) (spent int64, err error) {
-	if said.Empty() {
+func (l *locked) announceLimit(r *LimitReport, needs []Need, marks *Marks, now law.Time) (spent int64, err error) {
+	if r.Signal.Empty() {
 		return 0, nil
 	}
+	s := r.Scope
 	if s.Rule != nil {
 		s.Identity = 0
 	}
@@ -37,20 +45,23 @@ func (l *locked) announceLimit(s Scope, key AnnouncedKey, source string, said *l
 	case s.Identity == 0:
 		inFlight = &l.inFlight
 	}
-	a, isNew := list.Limit(now, key, inFlight, func(a *announcement) bool { return a.Budget.users == 0 })
+	a, isNew := list.Limit(now, r.Key, inFlight, func(a *announcement) bool { return a.Budget.users == 0 })
 	if a == nil {
 		return 0, nil // there are too many, and all are in use
 	}
 	if isNew {
 		a.Budget = newAnnounced(a, s.Rule)
 	}
-	a.Source = source
+	a.Source = r.Source
 	c, b := a.Limit, a.Budget
+	if r.Signal.Mark = marks.of(b); needs != nil {
+		r.Signal.Mark = markOf(needs, b)
+	}
 	if l.waiting == 0 {
-		return c.Update(now, *said), nil
+		return c.Update(now, r.Signal), nil
 	}
 	before := c.Status(now)
-	spent = c.Update(now, *said)
+	spent = c.Update(now, r.Signal)
 	if isNew {
 		l.attach(b, s)
 	}

@@ -118,7 +118,7 @@ func TestHeardWhileInLine(t *testing.T) {
 					}
 				case 1:
 					said := law.LimitSignal{Left: int64(d[4] % 4), Limit: int64(1 + d[5]%5), Reset: int64(10 * time.Second), Started: int64(l.Now())}
-					if _, err := l.AnnounceLimit(s, AnnouncedKey{Name: "x"}, "", &said, nil); err != nil {
+					if _, err := l.AnnounceLimit(&LimitReport{Scope: s, Key: AnnouncedKey{Name: "x"}, Signal: said}, nil, nil, nil); err != nil {
 						fault("%v", err)
 					}
 				case 2:

@@ -145,7 +145,7 @@ func (l *locked) foresee(k kind, now law.Time) foresight {
 //   - a slot that comes free, or a gate that lets a request pass, for this request or for
 //     an older one, which then takes what this one needs;
 //   - a response that gives strict units back, which others take first;
-//   - what the server announces before then, if nothing is announced for that time yet.
+//   - what the server announces before then of a limit that it has announced.
 func (l *locked) unknown(at law.Time, k kind, now law.Time) bool {
 	if at <= now {
 		return k.gate.holds(now) || l.slots > 0 && !k.noSlot && (l.full() || l.stalled)
@@ -157,7 +157,7 @@ func (l *locked) unknown(at law.Time, k kind, now law.Time) bool {
 		if k.needs[i].B.strict {
 			return true
 		}
-		if c := k.needs[i].B.announcedCap(); c != nil && c.Over(at) && !c.Over(now) {
+		if c := k.needs[i].B.announcedCap(); c != nil && !c.Over(now) {
 			return true
 		}
 	}
@@ -468,7 +468,7 @@ func (l *locked) dispatchOne(now law.Time) {
 // Otherwise the plans are forgotten.
 func (l *locked) start(w *waiter, slot, now law.Time) {
 	planned := l.isPlanned(w)
-	if l.strict {
+	if l.strict || l.audiences != nil {
 		w.needs = slices.Clone(w.needs) // from here on they are its own
 	}
 	for i := range w.needs {
@@ -483,6 +483,7 @@ func (l *locked) start(w *waiter, slot, now law.Time) {
 		if strict {
 			n.inFlight, n.at = true, now
 		}
+		n.note(now)
 	}
 	if w.inFlight {
 		l.addInFlight(w.needs, w.identity, 1)

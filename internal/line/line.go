@@ -229,6 +229,7 @@ type Need struct {
 	Cost     int64
 	inFlight bool     // a strict unit, whose response has not come
 	at       law.Time // when it was taken
+	mark     law.Mark // of an announced limit, when it was taken
 }
 
 // costOf returns what needs take from b; zero if that is not among them.

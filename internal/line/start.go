@@ -10,12 +10,13 @@ import (
 // once, through a gate that bounds nothing; nil is no gate. It returns when that was. ok
 // is false where Enter has to decide, since the request would have to wait, to hand over
 // to the next, to give a slot back or to report its response. With inFlight the request
-// counts as in flight until DoneStart.
-func (line *Line) Start(budgets []*Budget, g *Gate, inFlight bool) (at time.Duration, p Pass, ok bool) {
+// counts as in flight until DoneStart. What announced limits have counted then is noted in
+// marks, which is zero before.
+func (line *Line) Start(budgets []*Budget, g *Gate, inFlight bool, marks *Marks) (at time.Duration, p Pass, ok bool) {
 	l, now := line.lock()
 	ok = l.waiting == 0 && l.chain.first == nil && l.slots == 0 && !l.strict && !l.retired
 	if ok && l.audiences != nil {
-		p, ok = l.startAnnounced(budgets, g, now)
+		p, ok = l.startAnnounced(budgets, g, now, marks)
 	} else if ok {
 		for _, b := range budgets {
 			if at, _ := b.state.Earliest(now, now, 1); at > now {
@@ -39,17 +40,72 @@ func (line *Line) Start(budgets []*Budget, g *Gate, inFlight bool) (at time.Dura
 
 // startAnnounced is Start where there may be announcements besides. It is apart since the
 // room for needs on its stack takes as long to clear as all the rest of Start.
-func (l *locked) startAnnounced(budgets []*Budget, g *Gate, now law.Time) (p Pass, ok bool) {
+func (l *locked) startAnnounced(budgets []*Budget, g *Gate, now law.Time, marks *Marks) (p Pass, ok bool) {
 	var buf startNeeds
 	needs := l.withAnnounced(oneOfEach(buf[:0], budgets), 0)
-	ok = !holdPause(needs[len(budgets):]) && haveRoom(needs, now)
+	announced := needs[len(budgets):]
+	ok = len(announced) <= len(marks.list) && !holdPause(announced) && haveRoom(needs, now)
 	if ok && g != nil {
 		p, ok = g.passFree()
 	}
 	if ok {
 		takeAll(needs, now)
+		marks.n = len(announced)
+		for i := range announced {
+			marks.list[i] = marked{announced[i].B, announced[i].mark}
+		}
 	}
 	return p, ok
+}
+
+// Marks are what announced limits had counted when Start started a request: what the number
+// in its response is compared with.
+type Marks struct {
+	n    int
+	list [4]marked
+}
+
+type marked struct {
+	b    *Budget
+	mark law.Mark
+}
+
+// Needs returns what the limits were taken for, to keep the marks with what else a request
+// has taken. Their cost counts elsewhere, and is zero here.
+func (m *Marks) Needs(add func(Need)) {
+	for i := range m.list[:m.n] {
+		add(Need{B: m.list[i].b, mark: m.list[i].mark})
+	}
+}
+
+// of returns the mark of b; zero if there is none.
+func (m *Marks) of(b *Budget) (mark law.Mark) {
+	if m == nil {
+		return mark
+	}
+	for i := range m.list[:m.n] {
+		if m.list[i].b == b {
+			mark = m.list[i].mark
+		}
+	}
+	return mark
+}
+
+// markOf returns the mark of b in needs that were taken; zero if there is none.
+func markOf(needs []Need, b *Budget) (mark law.Mark) {
+	for i := range needs {
+		if needs[i].B == b {
+			mark = needs[i].mark
+		}
+	}
+	return mark
+}
+
+// note notes what an announced limit has counted, now that n is taken.
+func (n *Need) note(now law.Time) {
+	if c, ok := n.B.state.(*law.Cap); ok {
+		n.mark = c.Mark(now)
+	}
 }
 
 // startNeeds is the room on the stack for the needs of Start. Announced limits beyond
@@ -90,6 +146,7 @@ func takeAll(needs []Need, now law.Time) {
 	for i := range needs {
 		n := &needs[i]
 		n.inFlight, n.at = n.B.state.Take(now, n.Cost), now
+		n.note(now)
 		n.B.forget()
 	}
 }

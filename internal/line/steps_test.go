@@ -49,7 +49,7 @@ func TestHostileNumbersAreNoLoopsBound(t *testing.T) {
 						s.Rule = nil
 					}
 					said := law.LimitSignal{Left: number(), Limit: number(), Reset: number(), Window: number(), Started: int64(l.Now()) - r.Int64N(1000), Pace: r.IntN(3) == 0}
-					l.AnnounceLimit(s, AnnouncedKey{Name: fmt.Sprint(r.IntN(3))}, "", &said, nil)
+					l.AnnounceLimit(&LimitReport{Scope: s, Key: AnnouncedKey{Name: fmt.Sprint(r.IntN(3))}, Signal: said}, nil, nil, nil)
 				}
 				a := Ask{Needs: []Need{{B: budgets[0], Cost: 1}}, MaxWait: time.Duration(r.Int64N(int64(5 * time.Second)))}
 				if r.IntN(2) == 0 {

@@ -28,6 +28,7 @@ type Grant struct {
 
 	take     store.Op // what it has taken
 	left     []int64  // under each need of take, after the start
+	marks    []store.Mark
 	ask      *Ask
 	w        *waiter   // in the chain until Sent; nil: it never was
 	reserved *reserved // what it has started with; nil: the store was asked
@@ -40,7 +41,7 @@ type Grant struct {
 // for requests in flight. The same units are given back for a w that has left.
 func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.Time) {
 	w.class.due = time.Time{}
-	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), UnderPause: res.UnderPause, strict: res.Strict, take: *op, left: res.Remaining, ask: w.ask, w: w}
+	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), UnderPause: res.UnderPause, strict: res.Strict, take: *op, left: res.Remaining, marks: res.Marks, ask: w.ask, w: w}
 	if w.left {
 		l.removeLocked(w)
 		l.giveBackLocked(g)
@@ -73,6 +74,17 @@ func (g *Grant) Remaining(budget string) int64 {
 		}
 	}
 	return math.MaxInt64
+}
+
+// Mark returns what an announced limit, of a budget or an audience, had counted after the
+// start; zero where it was not known then.
+func (g *Grant) Mark(where string, key line.AnnouncedKey) store.Mark {
+	for _, m := range g.marks {
+		if m.Audience == where && m.Name == key.Name && m.Window == key.Window {
+			return m
+		}
+	}
+	return store.Mark{}
 }
 
 // addFlightLocked counts g as in flight, and takes a slot where there is a cap. A slot is a use

@@ -33,6 +33,7 @@ type reserved struct {
 	used      int64
 	last      store.Instant // an instant no earlier than the last start; at first, at
 	remaining []int64       // under each need, besides what is reserved
+	marks     []store.Mark  // of announced limits, without what is reserved
 	over      bool          // it has been given back
 }
 
@@ -41,7 +42,7 @@ func (l *Line) keepReservedLocked(class string, op *store.Op, res *store.Result,
 	if res.Reserved == 0 {
 		return
 	}
-	p := &reserved{class: class, op: *op, at: res.At, sent: sent, left: res.Reserved, last: res.At, remaining: res.Remaining}
+	p := &reserved{class: class, op: *op, at: res.At, sent: sent, left: res.Reserved, last: res.At, remaining: res.Remaining, marks: res.Marks}
 	if old := l.reserved[class]; old != nil {
 		l.returnLocked(old)
 	}
@@ -120,6 +121,16 @@ func (l *Line) startReservedLocked(p *reserved, a *Ask, now time.Time) *Grant {
 		if k := l.known[p.op.Needs[i].Budget]; k != nil {
 			k.Remaining = g.left[i] // its age stays that of the store's report
 		}
+	}
+	for _, m := range p.marks { // the server counts those that were used, and not those reserved
+		cost := int64(1)
+		for _, n := range p.op.Needs {
+			if n.Budget == m.Audience {
+				cost = n.Cost
+			}
+		}
+		m.Used += p.used * cost
+		g.marks = append(g.marks, m)
 	}
 	l.lowerAnnouncedLocked(&p.op, 1)
 	l.addFlightLocked(g)
