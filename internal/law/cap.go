@@ -179,9 +179,15 @@ func (c *Cap) Take(t Time, cost int64) bool {
 	return false
 }
 
+// counts reports whether starts are counted. A counter without a limit counts none after its
+// reset.
+func (c *Cap) counts() bool {
+	return c.gen != 0 && (c.kind != capCounter || c.left != Unlimited)
+}
+
 // Mark returns the Mark of the request whose Take was the last, at t.
 func (c *Cap) Mark(t Time) (m Mark) {
-	if c.gen == 0 {
+	if !c.counts() {
 		return m
 	}
 	m = Mark{Used: addSat(c.used(t), c.given), Gen: c.gen}

@@ -466,3 +466,15 @@ func TestCapGuard(t *testing.T) {
 		}
 	}
 }
+
+// TestCapWithoutALimit: after the reset of what has no limit nothing is counted, until another
+// number comes.
+func TestCapWithoutALimit(t *testing.T) {
+	var inFlight int64
+	c := announcedCap(&inFlight, LimitSignal{Left: 5, Limit: -1, Reset: 10 * sec})
+	p := take(c, &inFlight, 11*sec, 1)
+	spent := c.Update(11*sec+ms, LimitSignal{Left: 7, Limit: -1, Reset: 10 * sec, Started: p.at, Mark: p.mark, Own: 1})
+	if spent != 0 || c.drift != 0 || c.Remaining(12*sec) != 7 {
+		t.Errorf("others have spent %d, and %d are left; want none, and 7", spent, c.Remaining(12*sec))
+	}
+}

@@ -71,7 +71,8 @@ func (c *Cap) margin(now Time) int64 {
 	if c.limit <= 0 {
 		most = float64(max(c.left, 0))
 	}
-	m := min(c.deviation, most/32) + max(0, c.slope)*float64(max(0, min(subSat(now, c.newest), per)))
+	grown := float64(max(0, c.slope) * float64(max(0, min(subSat(now, c.newest), per)))) // never fused, as in note
+	m := min(c.deviation, most/32) + grown
 	margin := int64(min(m, most) * float64(level) / fullCare)
 	if subSat(now, c.peakAt) <= c.meanResponse {
 		margin = addSat(margin, max(0, subSat(c.peak, max(0, c.over))))

@@ -95,7 +95,7 @@ func (c *Cap) Update(now Time, s LimitSignal) (spent int64) {
 	if kind == capFilling {
 		s.Left = max(s.Left, 0) // a debt could take for ever
 	}
-	first := c.gen == 0 || kind != c.kind || kind == capRolling && per != c.per
+	first := !c.counts() || kind != c.kind || kind == capRolling && per != c.per
 	switch {
 	case first || (s.Limit < 0) != (c.limit < 0):
 		first = true

@@ -171,6 +171,7 @@ func (l *Line) refuseLocked(w *waiter, r *line.Refusal) {
 // index of a's needs, of which op leaves out those without a limit.
 func refusalOf(a *Ask, op *store.Op, wait *store.Wait) *line.Refusal {
 	r := &line.Refusal{Reason: line.ByLimit, RetryAfter: wait.For, AtLeast: wait.AtLeast, Need: -1}
+	r.AtLeast = r.AtLeast || wait.Learned // the server may announce otherwise by then
 	if wait.Bind >= 0 {
 		n := op.Needs[wait.Bind]
 		r.Need = slices.IndexFunc(a.Needs, func(m Need) bool { return m.Budget == n.Budget })
