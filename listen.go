@@ -148,7 +148,8 @@ func (v *request) announce(ctx context.Context, status int, s *retryafter.Signal
 // started at an instant announces it. of is the rule that it is; nil is none.
 func (p *policy) limitSignal(s *retryafter.Signal, l *retryafter.LimitSignal, of *rule, started time.Duration) law.LimitSignal {
 	signal := law.LimitSignal{
-		Left: l.Remaining, Limit: -1, Reset: -1, Refused: s.Throttled, Pace: p.Server.Learn == LearnPace, Started: int64(started),
+		Left: l.Remaining, Limit: -1, Reset: -1, Resets: law.Resets(l.Resets),
+		Refused: s.Throttled, Pace: p.Server.Learn == LearnPace, Started: int64(started),
 	}
 	if l.HasLimit {
 		signal.Limit = l.Limit
@@ -157,12 +158,9 @@ func (p *policy) limitSignal(s *retryafter.Signal, l *retryafter.LimitSignal, of
 		}
 	}
 	most := p.maxPause()
-	if l.HasWindow {
-		signal.Window = int64(min(l.Window, most))
-	}
+	signal.Window = int64(min(l.Window, most))
 	if l.HasReset {
-		signal.Reset = int64(min(l.Reset, most))
-		signal.Whole, signal.Resets = l.Coarse, law.Resets(l.Resets)
+		signal.Reset, signal.Whole = int64(min(l.Reset, most)), l.Coarse
 	}
 	// Where nothing is left, a Retry-After comes before the reset.
 	if l.Remaining <= 0 && s.HasRetryAfter && !s.Inferred && !s.Documented && (!l.HasReset || l.Reset >= s.RetryAfter) {

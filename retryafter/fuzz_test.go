@@ -25,11 +25,12 @@ func checkSignal(t *testing.T, s *Signal) {
 	}
 	for _, l := range s.Limits() {
 		length("Reset", l.Reset, l.HasReset)
-		length("Window", l.Window, l.HasWindow)
+		bucket := !l.HasReset && l.Resets == ResetFull // whose period is documented
+		length("Window", l.Window, l.HasWindow || bucket)
 		if l.Limit < 0 || l.Remaining < 0 || !l.HasLimit && l.Limit != 0 || !l.HasRemaining && l.Remaining != 0 {
 			t.Fatalf("limit %+v", l)
 		}
-		if l.Resets > ResetRolling || !l.HasReset && (l.Coarse || l.Resets != ResetUnknown) || len(l.Resource) > maxValue {
+		if l.Resets > ResetRolling || !l.HasReset && (l.Coarse || l.Resets != ResetUnknown && !bucket) || len(l.Resource) > maxValue {
 			t.Fatalf("limit %+v", l)
 		}
 		if l == (LimitSignal{}) {

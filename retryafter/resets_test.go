@@ -85,6 +85,7 @@ func TestResetKinds(t *testing.T) {
 		{"discord", "", head("X-RateLimit-Limit", "5", "X-RateLimit-Remaining", "4", "X-RateLimit-Reset", "1773500967", "X-RateLimit-Reset-After", "1.0", "X-RateLimit-Bucket", "a"), retryafter.ResetWindow, false},
 		{"zendesk", "acme.zendesk.com", head("Zendesk-RateLimit-Search", "total=100; remaining=99; resets=41"), retryafter.ResetWindow, true},
 		{"no reset", "api.github.com", head("X-RateLimit-Remaining", "7"), retryafter.ResetUnknown, false},
+		{"shopify", "", head("X-Shopify-Shop-Api-Call-Limit", "32/40"), retryafter.ResetFull, false}, // without a reset
 		{"malformed", "", head("X-RateLimit-Remaining", "7", "X-RateLimit-Next", "soon"), retryafter.ResetUnknown, false},
 		{"a zero behind a point", "", head("X-RateLimit-Remaining", "7", "X-RateLimit-Reset", "60.0"), retryafter.ResetUnknown, false},
 		{"twice, of which the later is finer", "", head("RateLimit-Remaining", "7", "RateLimit-Reset", "59", "X-RateLimit-Remaining", "7", "X-RateLimit-Reset", "59.5"), retryafter.ResetUnknown, false},

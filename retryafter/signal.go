@@ -73,7 +73,9 @@ type LimitSignal struct {
 	// left. Neither is negative; a fraction is rounded down.
 	Limit, Remaining int64
 	// Reset is the time until units are replenished: all, or the next one, as Resets
-	// says. Window is the period of the limit, if the response states it.
+	// says. Window is the period of the limit, if the response states it, or without
+	// HasWindow if only the vendor's documentation does: Shopify's buckets leak in 20 s
+	// what they hold.
 	Reset, Window time.Duration
 
 	// HasLimit, HasRemaining, HasReset and HasWindow report which values the
@@ -86,7 +88,9 @@ type LimitSignal struct {
 	// Coarse is true if the response gives Reset in whole seconds, so that the true end
 	// may be up to a second later.
 	Coarse bool
-	// Resets says what happens at Reset, if the vendor documents it.
+	// Resets says what happens at Reset, if the vendor documents it. Without a Reset it is
+	// ResetFull if the limit is a bucket that refills steadily in Window, by the vendor's
+	// documentation, and else ResetUnknown.
 	Resets ResetKind
 }
 
@@ -100,7 +104,7 @@ const PerRoute = "*"
 type ResetKind uint8
 
 const (
-	ResetUnknown ResetKind = iota // the vendor does not document it, or Reset is not set
+	ResetUnknown ResetKind = iota // the vendor does not document it
 	ResetWindow                   // the window ends, and all units return at once
 	ResetFull                     // a bucket that refills steadily is full again
 	ResetUnit                     // the next unit returns

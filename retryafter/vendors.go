@@ -21,6 +21,11 @@ var shopifyRow = builtin{
 	retry: decimalSeconds,
 }
 
+// shopifyLeak is how long a full bucket takes to leak: 40 at 2 a second, 80 at 4, 400 at
+// 20. shopify.dev, "REST Admin API rate limits"; the 80 of the Advanced plan are in
+// community.shopify.com, "API rate limits question".
+const shopifyLeak = 20 * time.Second
+
 // shopify reads the fill of a leaky bucket: "32/40".
 func (r *reading) shopify(run []hit) {
 	v, ok := r.one(&run[0])
@@ -32,6 +37,7 @@ func (r *reading) shopify(run []hit) {
 		r.sig.malformed(run[0].key)
 		return
 	}
+	l.Window, l.Resets = shopifyLeak, ResetFull
 	r.add(&l, shopifyRow.order)
 }
 

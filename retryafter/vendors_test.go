@@ -78,7 +78,7 @@ func TestOddities(t *testing.T) {
 				limit("day", 2000, 966, 31834*time.Second, 24*time.Hour),
 			}, 334 * time.Second},
 		{"shopify", 429, head("X-Shopify-Shop-Api-Call-Limit", "41/40", "Retry-After", "2.5"),
-			[]retryafter.LimitSignal{limit("", 40, 0, unknown, unknown)}, 2500 * time.Millisecond},
+			[]retryafter.LimitSignal{{Limit: 40, HasLimit: true, HasRemaining: true, Window: 20 * time.Second}}, 2500 * time.Millisecond},
 		{"salesforce", 200, head("Sforce-Limit-Info", "api-usage=25/5000; per-app-api-usage=17/250(appName=sample-app)"),
 			[]retryafter.LimitSignal{limit("api-usage", 5000, 4975, unknown, unknown), limit("per-app-api-usage", 250, 233, unknown, unknown)}, unknown},
 		{"amazon", 200, head("x-amzn-RateLimit-Limit", "0.5"),

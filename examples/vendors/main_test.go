@@ -38,10 +38,10 @@ func TestServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		for _, v := range vendors {
-			for i := range most + 1 {
+			for i := range v.most + 1 {
 				w := httptest.NewRecorder()
 				s.ServeHTTP(w, httptest.NewRequest("GET", "http://"+v.host+"/", nil))
-				if refused := w.Code == http.StatusTooManyRequests; refused != (i == most) {
+				if refused := w.Code == http.StatusTooManyRequests; refused != (i == v.most) {
 					t.Errorf("%s: request %d: got status %d", v.name, i, w.Code)
 				}
 			}

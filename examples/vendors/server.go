@@ -9,40 +9,45 @@ import (
 	"time"
 )
 
-// Each service allows most requests in a period. Shopify's bucket holds most, and
-// leaks as many in a period.
+// Each service allows most requests in a period, but for Shopify: its bucket holds 40, and
+// leaks one per drip. (shopify.dev, "REST Admin API rate limits")
 const (
 	most   = 8
 	period = time.Second
+
+	bucket = 40
+	drip   = time.Second / 2
 )
 
 // A vendor is one service: it counts by its own clock, and writes what is left into the
 // header of each response.
 type vendor struct {
 	name, host string
+	most       int // requests that it allows at once
+	requests   int // requests that the story sends to it
 	show       func(h http.Header, left int, now, reset time.Time, refused bool)
 }
 
 var vendors = []vendor{
-	{"GitHub", "api.github.test", func(h http.Header, left int, _, reset time.Time, _ bool) {
+	{"GitHub", "api.github.test", most, 3 * most, func(h http.Header, left int, _, reset time.Time, _ bool) {
 		h.Set("X-RateLimit-Limit", strconv.Itoa(most))
 		h.Set("X-RateLimit-Remaining", strconv.Itoa(left))
 		h.Set("X-RateLimit-Used", strconv.Itoa(most-left))
 		h.Set("X-RateLimit-Reset", strconv.FormatInt(reset.Unix(), 10))
 		h.Set("X-RateLimit-Resource", "core")
 	}},
-	{"OpenAI", "api.openai.test", func(h http.Header, left int, now, reset time.Time, _ bool) {
+	{"OpenAI", "api.openai.test", most, 3 * most, func(h http.Header, left int, now, reset time.Time, _ bool) {
 		h.Set("X-RateLimit-Limit-Requests", strconv.Itoa(most))
 		h.Set("X-RateLimit-Remaining-Requests", strconv.Itoa(left))
 		h.Set("X-RateLimit-Reset-Requests", fmt.Sprintf("%dms", reset.Sub(now).Milliseconds()+1))
 	}},
-	{"Shopify", "shop.shopify.test", func(h http.Header, left int, _, _ time.Time, refused bool) {
-		h.Set("X-Shopify-Shop-Api-Call-Limit", fmt.Sprintf("%d/%d", most-left, most))
+	{"Shopify", "shop.shopify.test", bucket, bucket + 4, func(h http.Header, left int, _, _ time.Time, refused bool) {
+		h.Set("X-Shopify-Shop-Api-Call-Limit", fmt.Sprintf("%d/%d", bucket-left, bucket))
 		if refused {
 			h.Set("Retry-After", "1.0")
 		}
 	}},
-	{"Discord", "discord.test", func(h http.Header, left int, now, reset time.Time, _ bool) {
+	{"Discord", "discord.test", most, 3 * most, func(h http.Header, left int, now, reset time.Time, _ bool) {
 		h.Set("X-RateLimit-Limit", strconv.Itoa(most))
 		h.Set("X-RateLimit-Remaining", strconv.Itoa(left))
 		h.Set("X-RateLimit-Reset", fmt.Sprintf("%.3f", float64(reset.UnixMilli())/1000))
@@ -81,12 +86,12 @@ func (s *server) serve(w http.ResponseWriter, v vendor) {
 	now := time.Now()
 	c := s.count[v.host]
 	if c == nil {
-		c = &counter{left: most, since: now.Truncate(period)}
+		c = &counter{left: v.most, since: now.Truncate(period)}
 		s.count[v.host] = c
 	}
 	if v.name == "Shopify" {
-		drops := int(now.Sub(c.since) * most / period)
-		c.left, c.since = min(most, c.left+drops), c.since.Add(time.Duration(drops)*period/most)
+		drops := now.Sub(c.since) / drip
+		c.left, c.since = min(bucket, c.left+int(drops)), c.since.Add(drops*drip)
 	} else if start := now.Truncate(period); start.After(c.since) {
 		c.left, c.since = most, start
 	}

@@ -12,10 +12,7 @@ import (
 	"github.com/headway-go/headway"
 )
 
-const (
-	requests = 24
-	workers  = 4
-)
+const workers = 4
 
 // runStory sends requests to one service after the other, over base, and prints the
 // learned limits. The error names each service that had to refuse a request.
@@ -29,14 +26,14 @@ func runStory(base http.RoundTripper) error {
 		return err
 	}
 	client := &http.Client{Transport: transport}
-	fmt.Printf("\n  %d requests to each of four services, from %d goroutines that know none of their limits.\n", requests, workers)
-	fmt.Printf("  Each service allows %d per %v, and announces that in its own dialect:\n\n", most, period)
+	fmt.Printf("\n  Requests to four services, one after the other, from %d goroutines that know none of their limits.\n", workers)
+	fmt.Printf("  Each allows %d per %v, Shopify %d and then one per %v, and announces that in its own dialect:\n\n", most, period, bucket, drip)
 	fmt.Printf("  %-9s %5s %5s %9s   %s\n", "", "200", "429", "time", "learned from the first response")
 	var wrong error
 	for _, v := range vendors {
 		first.forget()
 		begin := time.Now()
-		ok, refused, err := send(client, "http://"+v.host)
+		ok, refused, err := send(client, v.requests, "http://"+v.host)
 		fmt.Printf("  %-9s %5d %5d %7.2f s   %s\n", v.name, ok, refused, time.Since(begin).Seconds(), first.text())
 		if wrong = errors.Join(wrong, err); refused > 0 {
 			wrong = errors.Join(wrong, fmt.Errorf("%s refused %d requests", v.name, refused))
@@ -52,14 +49,14 @@ func runStory(base http.RoundTripper) error {
 	return wrong
 }
 
-// send sends all requests to one service.
-func send(client *http.Client, url string) (ok, refused int64, err error) {
+// send sends requests to one service.
+func send(client *http.Client, requests int, url string) (ok, refused int64, err error) {
 	var all sync.WaitGroup
 	var next, granted, throttled atomic.Int64
 	failed := make(chan error, workers)
 	for range workers {
 		all.Go(func() {
-			for next.Add(1) <= requests {
+			for next.Add(1) <= int64(requests) {
 				resp, err := client.Get(url)
 				if err != nil {
 					failed <- err
