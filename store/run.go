@@ -290,7 +290,12 @@ func (t *tx) do(op *Op) (res Result) {
 		t.returnReserved(op)
 	case OpSpend:
 		for i := range op.Needs {
-			t.budget(op.Group, &op.Needs[i]).state.Spend(t.now, op.Needs[i].Cost)
+			n := &op.Needs[i]
+			r := t.budget(op.Group, n)
+			r.state.Spend(t.now, n.Cost)
+			for j := range r.announced {
+				r.announced[j].Limit.Spend(t.now, n.Cost)
+			}
 		}
 		t.touch(op)
 		res.Remaining = t.remaining(op)

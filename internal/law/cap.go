@@ -185,6 +185,27 @@ func (c *Cap) counts() bool {
 	return c.gen != 0 && (c.kind != capCounter || c.left != Unlimited)
 }
 
+// Spend counts n units as used at now, by traffic that is no request of the line. A negative n
+// gives back the oldest units.
+func (c *Cap) Spend(now Time, n int64) {
+	c.settle(now)
+	switch {
+	case !c.counts() || n == 0:
+	case n > 0 && c.kind == capCounter:
+		c.counter.left = subSat(c.left, n)
+	case n > 0 && c.kind == capRolling:
+		c.window.push(now, n)
+	case n > 0:
+		c.bucket.Take(now, n)
+	case c.kind == capRolling:
+		before := c.window.sum
+		c.window.Spend(now, n)
+		c.given = addSat(c.given, before-c.window.sum)
+	default:
+		c.give(max(c.since, c.begun), subSat(0, n), false)
+	}
+}
+
 // Mark returns the Mark of the request whose Take was the last, at t.
 func (c *Cap) Mark(t Time) (m Mark) {
 	if !c.counts() {

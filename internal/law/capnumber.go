@@ -142,6 +142,11 @@ func (c *Cap) begin(now Time, kind capKind, per int64, s *LimitSignal) {
 	if c.inFlight != nil {
 		lump = max(lump, *c.inFlight)
 	}
+	if took := subSat(now, s.Started); kind == capRolling && took > per {
+		// Of those in flight only some are so young that they still count: as many as start in
+		// a period, if they start evenly.
+		lump, _ = mulDiv(lump, per, 0, took)
+	}
 	gen := uint32(now>>20) | 1
 	if gen == c.gen {
 		gen += 2

@@ -83,6 +83,15 @@ func (b *Budget) forget() {
 	}
 }
 
+// andAnnounced returns b and the announced limits of it.
+func (b *Budget) andAnnounced() []*Budget {
+	list := []*Budget{b}
+	for i := range b.announced {
+		list = append(list, b.announced[i].Budget)
+	}
+	return list
+}
+
 // remaining returns how many units of b could start now, by announced limits too.
 func (b *Budget) remaining(now law.Time) int64 {
 	left := b.state.Remaining(now)

@@ -376,7 +376,10 @@ func (line *Line) Give(b *Budget, taken time.Duration, cost int64) bool {
 		return false
 	}
 	b.state.Give(int64(taken), cost, false)
-	l.changed(now, false, b)
+	for i := range b.announced {
+		b.announced[i].Limit.Give(int64(taken), cost, false)
+	}
+	l.changed(now, false, b.andAnnounced()...)
 	return true
 }
 
@@ -392,8 +395,13 @@ func (line *Line) Spend(n int64, budgets ...*Budget) (at time.Duration, ok bool)
 	}
 	for _, b := range budgets {
 		b.state.Spend(now, n)
+		for i := range b.announced {
+			b.announced[i].Limit.Spend(now, n)
+		}
 	}
-	l.changed(now, n > 0, budgets...)
+	for _, b := range budgets {
+		l.changed(now, n > 0, b.andAnnounced()...)
+	}
 	return time.Duration(now), true
 }
 
