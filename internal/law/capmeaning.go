@@ -40,7 +40,7 @@ func (c *Cap) shows(now Time, s *LimitSignal) Resets {
 		case taken > s.Limit/4:
 		case left <= s.Limit/2:
 			return ResetsUnit
-		default:
+		case s.Reset >= m.unit/2: // a bucket that is nearly full would be full soon
 			return ResetsWindow
 		}
 	}

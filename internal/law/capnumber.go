@@ -121,6 +121,7 @@ func (c *Cap) Update(now Time, s LimitSignal) (spent int64) {
 		spent = c.lower(&s)
 	}
 	if s.Started >= c.newest {
+		c.nextUnit(now, &s)
 		c.newest, c.updated = s.Started, now
 		c.renew(now, &s)
 	}
@@ -243,6 +244,16 @@ func (c *Cap) exceed(over, unsure int64) {
 		c.left = subSat(c.left, n)
 	case capFilling:
 		c.bucket.correct(c.at, n)
+	}
+}
+
+// nextUnit has the next unit of an empty bucket return when the server says so.
+func (c *Cap) nextUnit(now Time, s *LimitSignal) {
+	if c.kind != capFilling || c.resets != ResetsUnit || s.Reset < 0 || s.Left > 0 {
+		return
+	}
+	if at := c.bucket.earliestWith(now, 1); at > now && at != Never {
+		c.bucket.full.ns = addSat(c.bucket.full.ns, min(0, subSat(addSat(now, s.Reset), at)))
 	}
 }
 

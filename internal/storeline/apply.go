@@ -29,6 +29,9 @@ func (l *Line) applyLocked(b *batch, results []store.Result, now time.Time) {
 	}
 	for i, o := range b.queued {
 		l.changedLocked(o.sooner, o.later)
+		if o.op.Kind == store.OpLearn {
+			l.learnedLocked()
+		}
 		l.finish(o, results[i], results[i].Err)
 	}
 	ops, results := b.ops[len(b.queued):], results[len(b.queued):]
@@ -98,6 +101,9 @@ func (l *Line) delayLocked(w *waiter, op *store.Op, res *store.Result, now time.
 		l.returnAllLocked()
 	}
 	until := now.Add(res.For)
+	if w.class.learned = res.Learned; res.Learned {
+		until = now.Add(askAgain(res.For))
+	}
 	w.class.due, w.due, w.bind = until, res.Wait.At, *refusalOf(w.ask, op, &res.Wait)
 	if j := w.journalLocked(); j != nil {
 		j.Bind = w.bind
@@ -110,6 +116,22 @@ func (l *Line) delayLocked(w *waiter, op *store.Op, res *store.Result, now time.
 	}
 	if w.counted && !w.by.IsZero() && until.After(w.by) {
 		l.check = true
+	}
+}
+
+// askAgain returns when a request that an announced limit holds up asks again: at a quarter of
+// the wait that was reported, since the server may announce more to another process by then.
+func askAgain(wait time.Duration) time.Duration {
+	return min(wait, max(time.Second, wait/4))
+}
+
+// learnedLocked has the requests that an announced limit holds up ask again: a response has
+// announced more.
+func (l *Line) learnedLocked() {
+	for _, c := range l.classes {
+		if c.learned {
+			c.due, c.learned = time.Time{}, false
+		}
 	}
 }
 

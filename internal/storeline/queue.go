@@ -97,6 +97,7 @@ type class struct {
 	due     time.Time // when it may start at the earliest, and asks; zero: now
 	width   int       // how many ask at once
 	refused bool      // the store has refused one of them
+	learned bool      // what holds it up is an announced limit; see askAgain
 }
 
 func (c *class) first() *waiter { return c.queue.Front().Value.(*waiter) }
