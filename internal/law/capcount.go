@@ -8,6 +8,7 @@ type counter struct {
 	spread Time  // until when what is left is spread; -Never: it is not
 	end    Time  // when all units return; Never: not known
 	rolled bool  // then they have
+	named  bool  // the server has said when end is
 }
 
 var noCounter = counter{left: Unlimited, end: Never, begun: -Never, last: -Never, spread: -Never}
@@ -22,7 +23,7 @@ func (c *counter) take(t Time, cost int64) {
 // roll returns the units that are due at t, of a limit per period; a period of zero is
 // not known. Without a limit nothing is counted any more.
 func (c *counter) roll(t Time, limit, per int64) {
-	c.left, c.rolled = Unlimited, true
+	c.left, c.rolled, c.named = Unlimited, true, false
 	if limit > 0 {
 		c.left = limit
 	}

@@ -266,15 +266,16 @@ func (c *Cap) renew(now Time, s *LimitSignal) {
 			end = addSat(end, second) // believed late, never early
 		}
 	}
-	c.alone, c.until, c.grace = Never, -Never, c.graceFor(c.period())
+	c.until, c.grace = -Never, c.graceFor(c.period())
+	if c.kind == capCounter && end == Never && c.named && c.end > now {
+		return // this response does not repeat it
+	}
+	c.alone = Never
 	switch c.kind {
 	case capCounter:
-		if end == Never && c.end > now && c.end != Never {
-			break // this response does not repeat it
-		}
-		if end == Never {
+		if c.named = end != Never; !c.named {
 			end = addSat(s.Started, lasting)
-			c.alone = end
+			c.alone, c.end = end, Never
 		} else if s.Early || c.resets != ResetsWindow {
 			c.alone = end
 		}
