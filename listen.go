@@ -3,6 +3,7 @@ package headway
 import (
 	"cmp"
 	"context"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -148,6 +149,7 @@ func (v *request) announce(ctx context.Context, status int, s *retryafter.Signal
 // started at an instant announces it. of is the rule that it is; nil is none.
 func (p *policy) limitSignal(s *retryafter.Signal, l *retryafter.LimitSignal, of *rule, started time.Duration) law.LimitSignal {
 	signal := law.LimitSignal{
+		Most: int64(p.maxPause()),
 		Left: l.Remaining, Limit: -1, Reset: -1, Resets: law.Resets(l.Resets),
 		Refused: s.Throttled, Pace: p.Server.Learn == LearnPace, Started: int64(started),
 	}
@@ -158,7 +160,7 @@ func (p *policy) limitSignal(s *retryafter.Signal, l *retryafter.LimitSignal, of
 		}
 	}
 	most := p.maxPause()
-	signal.Window = int64(min(l.Window, most))
+	signal.Window = int64(l.Window)
 	if l.HasReset {
 		signal.Reset, signal.Whole = int64(min(l.Reset, most)), l.Coarse
 	}
@@ -297,11 +299,25 @@ func pauseOf(s *retryafter.Signal) (p *line.Pause, timed bool) {
 	d, timed := s.Wait()
 	switch {
 	case timed:
+		if s.Inferred && isCoarse(s) {
+			d = min(d, math.MaxInt64-time.Second) + time.Second
+		}
 		p.For, p.Grow, p.Most = d, s.Documented, max(mostPause, d)
 	case !s.NoRetry: // waiting does not help with what must be paid for
 		p.For, p.Grow, p.Most = leastPause, true, mostPause
 	}
 	return p, timed
+}
+
+// isCoarse reports whether the reset that stands for a Retry-After is in whole seconds: then
+// it is believed a second late, as that of the limit is.
+func isCoarse(s *retryafter.Signal) bool {
+	for i := range s.Limits() {
+		if l := &s.Limits()[i]; l.Coarse && l.HasReset && l.Reset == s.RetryAfter {
+			return true
+		}
+	}
+	return false
 }
 
 // pause raises a pause, no longer than the policy believes.

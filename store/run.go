@@ -474,7 +474,7 @@ func (t *tx) learn(op *Op, res *Result) {
 	l := op.Learn
 	said := law.LimitSignal{
 		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Resets: law.Resets(l.Resets),
-		Whole: l.Whole, Early: l.Early, Refused: l.Refused, Pace: l.Pace, Started: min(l.Started, t.now), Own: l.Own, InFlight: l.InFlight,
+		Whole: l.Whole, Early: l.Early, Refused: l.Refused, Most: int64(l.Most), Pace: l.Pace, Started: min(l.Started, t.now), Own: l.Own, InFlight: l.InFlight,
 		Mark:      law.Mark{Used: l.Mark.Used, Gen: l.Mark.Generation, InFlight: int32(min(l.InFlight, math.MaxInt32))},
 		RuleLimit: l.RuleLimit, RulePeriod: int64(l.RulePeriod), RuleFills: l.RuleFills,
 	}

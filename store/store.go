@@ -260,6 +260,9 @@ type Learn struct {
 	// Early is set where Reset is when the server wants the next request: units may return
 	// later.
 	Early bool
+	// Most is for how long the limit holds after this announcement; zero: as long as it may
+	// matter.
+	Most time.Duration
 	// Refused is set where the response has refused the request.
 	Refused bool
 	// Started is when the request of the response started.

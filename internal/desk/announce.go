@@ -205,7 +205,7 @@ func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audien
 func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, dialect string, signal *law.LimitSignal, c *roster.Claim) error {
 	op := store.Op{Kind: store.OpLearn, Audience: all, Learn: &store.Learn{
 		Name: key.Name, Window: key.Window, Left: signal.Left, Limit: signal.Limit, Reset: time.Duration(signal.Reset),
-		Period: time.Duration(signal.Window), Resets: uint8(signal.Resets), Whole: signal.Whole, Early: signal.Early, Refused: signal.Refused,
+		Period: time.Duration(signal.Window), Resets: uint8(signal.Resets), Whole: signal.Whole, Early: signal.Early, Refused: signal.Refused, Most: time.Duration(signal.Most),
 		Started: signal.Started, Own: 1, Pace: signal.Pace, Source: dialect,
 		RuleLimit: signal.RuleLimit, RulePeriod: time.Duration(signal.RulePeriod), RuleFills: signal.RuleFills,
 	}}

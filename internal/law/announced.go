@@ -165,5 +165,5 @@ func (a *Announced[B]) Standing(now Time) (s Standing, holds bool) {
 	if c.Reset == Never {
 		s.Reset = -1
 	}
-	return s, true
+	return s, !a.Limit.Over(now)
 }

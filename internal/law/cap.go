@@ -276,7 +276,7 @@ func (c *Cap) Remaining(now Time) int64 {
 		return subSat(c.limit, addSat(c.window.sum, addSat(c.extra, c.margin(now))))
 	case c.kind == capFilling:
 		return subSat(c.bucket.Remaining(now), c.margin(now))
-	case c.left == Unlimited:
+	case c.left == Unlimited || c.open:
 		return Unlimited
 	}
 	return subSat(c.left, c.margin(now))

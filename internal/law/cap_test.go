@@ -23,13 +23,13 @@ func TestCap(t *testing.T) {
 		said LimitSignal
 		want []Time
 	}{
-		{"a window ends", LimitSignal{Left: 2, Limit: 3, Reset: 10 * sec, Resets: ResetsWindow}, seconds(0, 0, 10, 10, 10, 70, 70)},
+		{"a window ends", LimitSignal{Left: 2, Limit: 3, Reset: 10 * sec, Resets: ResetsWindow}, []Time{0, 0, 10 * sec, 10*sec + ms, 10*sec + ms, 10*sec + ms, 10*sec + ms}},
 		{"windows of a known length follow", LimitSignal{Left: 1, Limit: 2, Reset: 10 * sec, Window: 60 * sec, Resets: ResetsWindow}, seconds(0, 10, 10, 70, 70, 70)},
-		{"a whole second is believed late", LimitSignal{Left: 1, Limit: 1, Reset: 10 * sec, Whole: true, Resets: ResetsWindow}, seconds(0, 11, 71)},
-		{"no limit: it ends at the reset", LimitSignal{Left: 1, Limit: -1, Reset: 10 * sec, Resets: ResetsWindow}, seconds(0, 10, 10, 10, 10)},
+		{"a whole second is believed late", LimitSignal{Left: 1, Limit: 1, Reset: 10 * sec, Whole: true, Resets: ResetsWindow}, []Time{0, 11 * sec, 11*sec + ms}},
+		{"no limit: it ends at the reset", LimitSignal{Left: 1, Limit: -1, Reset: 10 * sec, Resets: ResetsWindow}, []Time{0, 10 * sec, 10*sec + ms, 10*sec + ms}},
 		{"no reset: a minute", LimitSignal{Left: 1, Limit: 9, Reset: -1}, seconds(0, 60)},
-		{"nothing left", LimitSignal{Left: 0, Limit: 2, Reset: 7 * sec, Resets: ResetsWindow}, seconds(7, 7, 67)},
-		{"overdrawn", LimitSignal{Left: -3, Limit: 2, Reset: 7 * sec, Resets: ResetsWindow}, seconds(7, 7, 67)},
+		{"nothing left", LimitSignal{Left: 0, Limit: 2, Reset: 7 * sec, Window: 60 * sec, Resets: ResetsWindow}, seconds(7, 7, 67)},
+		{"overdrawn", LimitSignal{Left: -3, Limit: 2, Reset: 7 * sec, Window: 60 * sec, Resets: ResetsWindow}, seconds(7, 7, 67)},
 		{"none of none", LimitSignal{Left: 0, Limit: 0, Reset: 0}, seconds(0, 0, 0)},
 		{"less than none of none", LimitSignal{Left: -1, Limit: 0, Reset: 60 * sec}, seconds(0, 0, 0)},
 		{"a bucket of 4, one in 5 s", LimitSignal{Left: 2, Limit: 4, Reset: 10 * sec, Resets: ResetsFull}, seconds(0, 0, 5, 10, 15)},
@@ -37,7 +37,7 @@ func TestCap(t *testing.T) {
 		{"the next unit in 3 s", LimitSignal{Left: 0, Limit: 5, Reset: 3 * sec, Resets: ResetsUnit}, seconds(3, 6, 9)},
 		{"a rolling window", LimitSignal{Left: 3, Limit: 3, Reset: -1, Window: 10 * sec, Resets: ResetsRolling}, seconds(0, 0, 0, 10, 10, 10, 20)},
 		{"a rolling window of which two are used", LimitSignal{Left: 1, Limit: 3, Reset: -1, Window: 10 * sec, Resets: ResetsRolling}, []Time{0, 10 * sec, 10*sec + ms, 10*sec + ms, 20 * sec}},
-		{"spread over a window", LimitSignal{Left: 4, Limit: 5, Reset: 60 * sec, Resets: ResetsWindow, Pace: true}, seconds(0, 15, 30, 45, 60, 60, 60, 60, 60, 120)},
+		{"spread over a window", LimitSignal{Left: 4, Limit: 5, Reset: 60 * sec, Window: 60 * sec, Resets: ResetsWindow, Pace: true}, seconds(0, 15, 30, 45, 60, 60, 60, 60, 60, 120)},
 		{"spread over a bucket", LimitSignal{Left: 4, Limit: 4, Reset: 0, Window: 8 * sec, Resets: ResetsFull, Pace: true}, seconds(0, 2, 4, 6)},
 	} {
 		if got := starts(announcedCap(new(int64), c.said), 0, len(c.want), 1); !slices.Equal(got, c.want) {
@@ -130,7 +130,7 @@ func TestCapCorrects(t *testing.T) {
 			number("an older one raises nothing", a, 90, 0, 46)
 			number("an older one lowers nothing", a, 9, 0, 46)
 			e := take(c, &inFlight, now, 5)
-			f := take(c, &inFlight, now, 5)
+			f := take(c, &inFlight, now+1, 5)
 			c.Give(f.at, 3, false) // it did cost 2
 			number("settled before the response of one that started before it: not all is known", e, 41, 5, 36)
 			number("its own number knows what it did cost", f, 39, 5, 39)
@@ -300,7 +300,7 @@ func TestCapEnds(t *testing.T) {
 func TestCapStaleWindow(t *testing.T) {
 	var inFlight int64
 	c := NewCap("", &inFlight)
-	said := LimitSignal{Left: 5, Limit: 40, Reset: 10 * sec, Resets: ResetsWindow}
+	said := LimitSignal{Left: 5, Limit: 40, Reset: 10 * sec, Window: 60 * sec, Resets: ResetsWindow}
 	c.Update(0, said)
 	p := take(c, &inFlight, 9*sec, 1)
 	said.Left, said.Reset, said.Started, said.Mark, said.Own = 0, sec/2, p.at, p.mark, 1
@@ -476,5 +476,22 @@ func TestCapWithoutALimit(t *testing.T) {
 	spent := c.Update(11*sec+ms, LimitSignal{Left: 7, Limit: -1, Reset: 10 * sec, Started: p.at, Mark: p.mark, Own: 1})
 	if spent != 0 || c.drift != 0 || c.Remaining(12*sec) != 7 {
 		t.Errorf("others have spent %d, and %d are left; want none, and 7", spent, c.Remaining(12*sec))
+	}
+}
+
+// TestCapOfOneInstant: the server may have received requests of one instant in any order, so
+// that of their numbers the one that knows of the most counts.
+func TestCapOfOneInstant(t *testing.T) {
+	var inFlight int64
+	c := announcedCap(&inFlight, LimitSignal{Left: 8, Limit: 400, Reset: -1, Window: 20 * sec, Resets: ResetsFull})
+	a, b := take(c, &inFlight, sec, 1), take(c, &inFlight, sec, 1)
+	for _, p := range []struct {
+		played
+		left int64
+	}{{a, 6}, {b, 7}} { // b arrived first
+		c.Update(sec+ms, LimitSignal{Left: p.left, Limit: 400, Reset: -1, Window: 20 * sec, Resets: ResetsFull, Started: sec, Mark: p.mark, Own: 1})
+	}
+	if got := c.Remaining(sec + ms); got != 5 {
+		t.Errorf("%d left, want 5: of two, one may not have arrived when 6 were left", got)
 	}
 }

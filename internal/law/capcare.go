@@ -73,11 +73,11 @@ func (c *Cap) margin(now Time) int64 {
 	}
 	grown := float64(max(0, c.slope) * float64(max(0, min(subSat(now, c.newest), per)))) // never fused, as in note
 	m := min(c.deviation, most/32) + grown
-	margin := int64(min(m, most) * float64(level) / fullCare)
+	margin := int64(min(m, most/2) * float64(level) / fullCare)
 	if subSat(now, c.peakAt) <= c.meanResponse {
 		margin = addSat(margin, max(0, subSat(c.peak, max(0, c.over))))
 	}
-	return margin
+	return min(margin, int64(most)/2)
 }
 
 // graceFor returns for how long the requests wait that let another one go alone, where its

@@ -19,6 +19,8 @@ func (c *Cap) code(d *Codec) {
 	d.Byte(&confirmed)
 	d.Bool(&c.rolled)
 	d.Bool(&c.named)
+	d.Bool(&c.early)
+	d.Bool(&c.open)
 	d.Bool(&c.ceiling)
 	d.Ints(&gen, &c.since, &c.at, &c.limit, &c.per, &c.keep, &c.left, &c.begun, &c.end, &c.spread)
 	d.Ints(&c.extra, &c.over, &c.unsure, &c.till, &c.given, &c.lump, &c.heard, &c.alone, &c.until, &c.grace, &c.every, &c.start, &c.last)

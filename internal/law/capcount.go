@@ -9,6 +9,8 @@ type counter struct {
 	end    Time  // when all units return; Never: not known
 	rolled bool  // then they have
 	named  bool  // the server has said when end is
+	early  bool  // the last end was when the server wanted the next request: units may return later
+	open   bool  // units have returned, and nothing is known of the window since
 }
 
 var noCounter = counter{left: Unlimited, end: Never, begun: -Never, last: -Never, spread: -Never}
@@ -21,9 +23,10 @@ func (c *counter) take(t Time, cost int64) {
 }
 
 // roll returns the units that are due at t, of a limit per period; a period of zero is
-// not known. Without a limit nothing is counted any more.
+// not known, and then nothing is held up until more is announced. Without a limit nothing is
+// counted either.
 func (c *counter) roll(t Time, limit, per int64) {
-	c.left, c.rolled, c.named = Unlimited, true, false
+	c.left, c.rolled, c.named, c.open = Unlimited, true, false, per <= 0
 	if limit > 0 {
 		c.left = limit
 	}
@@ -36,6 +39,9 @@ func (c *counter) roll(t Time, limit, per int64) {
 
 // earliest returns when cost units fit at or after t.
 func (c *counter) earliest(t Time, cost int64) Time {
+	if c.open {
+		return t
+	}
 	if t < c.end && c.left < cost {
 		return c.end
 	}

@@ -33,7 +33,7 @@ func (c *Cap) learn(now Time, s *LimitSignal) {
 // shows returns what the resets mean by what s shows beside earlier responses.
 func (c *Cap) shows(now Time, s *LimitSignal) Resets {
 	m := &c.meaning
-	if c.gen != 0 && c.kind == capCounter && c.rolled && s.Started >= c.begun && s.Mark.Gen == c.gen && s.Limit >= 4 {
+	if c.gen != 0 && c.kind == capCounter && c.rolled && !c.early && s.Started >= c.begun && s.Mark.Gen == c.gen && s.Limit >= 4 {
 		// The reset has passed, and since then this client has taken taken units.
 		taken := subSat(s.Mark.Used, c.given)
 		switch left := addSat(s.Left, taken); {

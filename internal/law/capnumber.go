@@ -24,6 +24,7 @@ type LimitSignal struct {
 	Refused bool   // the response has refused the request
 	Pace    bool   // spread what is left
 
+	Most     int64 // for how long a limit holds after its last number; zero: as long as it may matter
 	Started  Time  // when its request did
 	Mark     Mark  // of its request
 	Own      int64 // units of its request that still count as in flight; zero: it does not
@@ -185,7 +186,12 @@ func (c *Cap) setLimit(now Time, limit, per int64) {
 // correct compares the number of a request with a Mark.
 func (c *Cap) correct(now Time, s *LimitSignal) (spent int64) {
 	x := c.difference(s.Left, subSat(s.Mark.Used, c.given))
-	c.note(now, s.Started, c.newest, c.period(), c.over, x)
+	if s.Started == c.compared && min(x, c.over) > 0 {
+		x = max(x, c.over) // they may have arrived in any order: what knows of the most counts
+	}
+	if c.kind != capCounter || c.newest >= c.begun { // else it would be compared with another window
+		c.note(now, s.Started, c.newest, c.period(), c.over, x)
+	}
 	return c.learnOver(x, int64(s.Mark.InFlight))
 }
 
@@ -273,10 +279,11 @@ func (c *Cap) renew(now Time, s *LimitSignal) {
 	c.alone = Never
 	switch c.kind {
 	case capCounter:
+		c.open, c.early = false, s.Early
 		if c.named = end != Never; !c.named {
 			end = addSat(s.Started, lasting)
 			c.alone, c.end = end, Never
-		} else if s.Early || c.resets != ResetsWindow {
+		} else if s.Early || c.resets != ResetsWindow || c.per <= 0 {
 			c.alone = end
 		}
 		if near := subSat(c.end, end); c.end == Never || near <= 0 || near > second {
@@ -302,6 +309,11 @@ func (c *Cap) renew(now Time, s *LimitSignal) {
 		c.keep = addSat(now, addSat(2*c.per, max(c.per, lasting)))
 	}
 	if c.every = 0; s.Pace && c.kind != capCounter {
-		c.every = (c.per-1)/c.limit + 1
+		if c.every = (c.per-1)/c.limit + 1; c.kind == capRolling && s.Reset >= 0 {
+			c.every = (s.Reset-1)/(max(0, s.Left)+1) + 1
+		}
+	}
+	if s.Most > 0 {
+		c.keep = min(c.keep, addSat(now, s.Most))
 	}
 }
