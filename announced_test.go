@@ -32,8 +32,8 @@ func TestNoneOfNoneIsIgnored(t *testing.T) {
 		{"with a time", []answer{says(429, "", "Retry-After: 45", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 0")}, "A@0s B@45s C@45.02s D@45.04s E@45.06s"},
 		{"for an hour", []answer{says(200, "", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 3600")}, "A@0s B@1s C@1s D@1s E@1s"},
 		{"with a period", []answer{says(200, "", `RateLimit-Policy: "q";q=0;w=60`, `RateLimit: "q";r=0;t=30`)}, "A@0s B@1s C@1s D@1s E@1s"},
-		// Some are left of a limit of none: so many until the reset.
-		{"two of none", []answer{says(200, "", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 2", "X-RateLimit-Reset: 5")}, "A@0s B@1s C@1s D@5s E@5s"},
+		// Some are left of a limit of none: so many until the reset, when one asks first.
+		{"two of none", []answer{says(200, "", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 2", "X-RateLimit-Reset: 5")}, "A@0s B@1s C@1s D@6s E@6.001s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			play(t, limits(limiter.PerSecond(50)), func(s *scene) {
@@ -189,8 +189,8 @@ func TestMaxWaitUnderALimitThatMoves(t *testing.T) {
 	}
 }
 
-// What a server has said once ends with the window after its reset, however many
-// wait for it, and over a store alike. Interhyp/git-hubby 89 never resumed: what was
+// What a server has said once ends a minute after its reset, however many wait for it,
+// and over a store alike. Interhyp/git-hubby 89 never resumed: what was
 // known held up the very requests that would have brought news.
 func TestAnAnnouncedLimitEnds(t *testing.T) {
 	day := 24 * time.Hour
@@ -216,7 +216,8 @@ func TestAnAnnouncedLimitEnds(t *testing.T) {
 				}
 				s.until(90 * day)
 				s.sendAll(ask{}, "D", "E", "F")
-				s.wantStarts("A@0s B0@24h0m0s C0@48h0m0s B1@48h0m0s C1@48h0m0s B2@48h0m1s C2@48h0m1s B3@48h0m1s C3@48h0m2s " +
+				// The limit is one a window, and how long the next one lasts is not known.
+				s.wantStarts("A@0s B0@24h0m1s C0@24h1m1s B1@24h1m1s C1@24h1m1s B2@24h1m2s C2@24h1m2s B3@24h1m2s C3@24h1m3s " +
 					"D@2160h0m0s E@2160h0m0s F@2160h0m0s")
 			})
 		})
@@ -239,8 +240,9 @@ func TestAnAnnouncedLimitEnds(t *testing.T) {
 			})
 		}
 		s.all.Wait()
-		// One at 1 h, when units come back; all from 2 h on, once an hour each.
-		if got, want := len(s.base.starts()), 1+1+3*(90*24-2); got != want {
+		// One a second after 1 h, when units come back; the others a minute later; then all
+		// once an hour.
+		if got, want := len(s.base.starts()), 1+3*(90*24-1); got != want {
 			s.Errorf("%d starts in 90 days, want %d", got, want)
 		}
 	})
@@ -282,9 +284,9 @@ func TestWhatIsAnnouncedToOneIdentityBindsNoOther(t *testing.T) {
 				s.send("C", of("a", "1"))
 				s.send("D", of("a", "2"))
 				s.send("E", of("b", "2"))
-				want := "A@0s B@0s D@0s E@0s C@50s"
+				want := "A@0s B@0s D@0s E@0s C@51s"
 				if c.held {
-					want = "A@0s B@0s E@0s C@50s D@50s"
+					want = "A@0s B@0s E@0s C@51s D@51.001s"
 				}
 				if s.wantStarts(want); len(s.Snapshot()[0].Learned) != 1 {
 					s.Errorf("learned: %+v", s.Snapshot()[0].Learned)
@@ -299,7 +301,7 @@ func TestWhatIsAnnouncedToOneIdentityBindsNoOther(t *testing.T) {
 	play(t, []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{named}}}, func(s *scene) {
 		s.base.answer = inTurn(says(200, "", spent...))
 		s.sendAll(ask{}, "A", "B")
-		if s.wantStarts("A@0s B@50s"); s.Snapshot()[0].Learned[0].Rule != "requests" {
+		if s.wantStarts("A@0s B@51s"); s.Snapshot()[0].Learned[0].Rule != "requests" {
 			s.Errorf("learned: %+v", s.Snapshot()[0].Learned)
 		}
 	})

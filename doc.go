@@ -73,8 +73,8 @@
 // ends the pause even where a limit with nothing left resets later: the next request
 // starts then, and its response announces what is left.
 //
-// An announced limit caps what starts, see LearnMode; the response need not be a
-// refusal. Where a dialect recognizes its refusals by their body, up to 4 KiB of a
+// An announced limit is counted beside the rules, and each response corrects its
+// count: see LearnMode. The response need not be a refusal. Where a dialect recognizes its refusals by their body, up to 4 KiB of a
 // refusal's body are read before the caller gets it; the caller still reads all of
 // it. Waiting for these bytes takes at most a second. Bodies of successes and streams
 // are never read. Policy.Server.Dialects chooses the dialects, or switches listening
@@ -88,8 +88,8 @@
 // that time and asks again. Requests with the same needs start in order of arrival,
 // and of all requests that are due the first to arrive asks first. Later requests with other needs, and other processes, cannot be predicted: a
 // reported wait assumes that no other request arrives first, and a request with a
-// wait budget is refused when that is over. A limit that a server announces is only
-// lowered until its reset.
+// wait budget is refused when that is over. A limit that a server announces counts the
+// starts of all processes.
 //
 // Config.MaxHosts bounds what is remembered for Snapshot, not the store. A rule that
 // is removed keeps its past in the store as long as that counts. While processes

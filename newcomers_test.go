@@ -67,7 +67,7 @@ func TestWhatOneTenantReceivesHoldsNoOther(t *testing.T) {
 		}
 		a := key(last)
 		a.call.MaxWait = headway.NoWait
-		if e := s.wantRefused(s.send(last, a), limiter.ReasonLimit, time.Hour); e.Rule != "learned" {
+		if e := s.wantRefused(s.send(last, a), limiter.ReasonLimit, time.Hour+time.Second); e.Rule != "learned" {
 			s.Errorf("it waits for %q, want what the server has said", e.Rule)
 		}
 		for _, name := range []string{"0", "1", strconv.Itoa(tenantsInAll - 2), "new"} {

@@ -127,12 +127,12 @@ func TestObserversDelayNoRequest(t *testing.T) {
 			answers(s, "A", says(200, "", "X-RateLimit-Limit: 9", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: 7"))
 			s.send("A", s.ofA(headway.Call{}))
 			s.sendAll(ask{}, "B", "C")
-		}, "B@0s C@7s", ""},
+		}, "B@0s C@8s", ""},
 		headway.EventMalformed: {limits(limiter.PerSecond(9)), func(s *scene) {
 			answers(s, "A", says(200, "", "Retry-After: x", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: 7"))
 			s.send("A", s.ofA(headway.Call{}))
 			s.sendAll(ask{}, "B", "C")
-		}, "B@0s C@7s", ""},
+		}, "B@0s C@8s", ""},
 		headway.EventRefused: {limits(three), func(s *scene) {
 			s.sendAll(ask{}, "x", "y", "z")
 			s.send("A", s.ofA(headway.Call{MaxWait: headway.NoWait}))

@@ -239,19 +239,28 @@ type Rule struct {
 type LearnMode uint8
 
 const (
-	// LearnLower caps starts at the units that the server says are left, until the
-	// reset, less what has been granted and has no response yet. A later response
-	// lowers the cap at once. It raises the cap only when nothing else is in flight,
-	// and to no more than what the requests in flight together with it were granted;
-	// the response to a request that started before the one that was read last
-	// raises nothing.
+	// LearnLower counts an announced limit beside the rules, and requests wait for both.
+	// Each response corrects the count by what it says is left: up or down, but for what
+	// started after its own request, which the server had not counted. The response to a
+	// request that started before the one that was used last corrects nothing. A limit
+	// that belongs to a rule never allows more than the rule.
 	//
-	// From the reset on, the cap is the announced limit, for one window and for a
-	// minute at least; after that, or where the server announces no limit, there is no
-	// cap until the server announces one. A limit of none with none left is ignored.
-	// Where the server does not say when units are restored, its window is used, up
-	// to a minute. Without a window either, one request per second is sent while
-	// nothing is left.
+	// What happens at a reset is known where the vendor documents it
+	// (retryafter.ResetKind), or from two or three responses: all units return at once,
+	// they return at a steady rate, or each returns one window after its start. Until it
+	// is known, a limit with a window is taken for one of the last kind; the rule's
+	// period counts as its window. One request goes alone when a limit without a window
+	// resets, or when the units return that others have used of a limit, if these are more
+	// than an eighth of it. The others follow its response, or start after four times the
+	// mean response time, at most a quarter of the window, or 15 s. A reset in whole
+	// seconds is taken to be 1 s later, since it may have been rounded down. Without a
+	// reset or a window, one request asks a minute after the last response.
+	//
+	// From the reset on, the whole limit is left, as long as the server has announced one.
+	// A limit without a window ends a minute after its reset; one with a window when no
+	// response has repeated it for three windows and a minute, at the latest. A limit of
+	// none with none left is ignored. Each reported wait for an announced limit is a lower
+	// bound (AtLeast).
 	LearnLower LearnMode = iota
 	// LearnPace is LearnLower, and spreads what is left evenly over the time to
 	// the reset.

@@ -82,14 +82,18 @@ type LearnedStatus struct {
 	Overflow bool
 	// Source is the dialect of the response.
 	Source string
-	// Window is the limit's period; zero if the server does not announce one.
+	// Window is the limit's period, by the response or the vendor's documentation; zero
+	// if neither says.
 	Window time.Duration
 	// Limit is the most units per window; zero if the server does not announce it.
 	Limit int64
-	// Remaining is what is left now, less what requests in flight have taken. It is
-	// math.MaxInt64 once all units have come back and no limit is known.
+	// Remaining is what is left now: what the last response says, less what has started
+	// since and what the server may not have counted then, plus what has been restored. It is
+	// negative when overdrawn, and math.MaxInt64 once all units have been restored and no
+	// limit is known.
 	Remaining int64
-	// Reset is the time until units come back; negative if the server did not announce it.
+	// Reset is the time until units are restored, a second longer than announced if that is
+	// in whole seconds; negative if it is not known.
 	Reset time.Duration
 	// Age is the time since the response.
 	Age time.Duration

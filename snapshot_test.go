@@ -204,16 +204,16 @@ func TestSnapshotOverAStoreOfWhatWasLearned(t *testing.T) {
 			}
 		}
 		want := s.Snapshot()[0].Learned[0]
-		if want.Limit != 5000 || want.Remaining != 4000 || want.Reset != time.Minute || want.Age != 0 {
+		if want.Limit != 5000 || want.Remaining != 4000 || want.Reset != 61*time.Second || want.Age != 0 {
 			s.Errorf("got %+v", want)
 		}
 		s.base.answer = nil
 		s.until(10 * time.Second)
 		s.sendAll(ask{}, "B", "C")
-		want.Remaining, want.Reset, want.Age = 3998, 50*time.Second, 10*time.Second
+		want.Remaining, want.Reset, want.Age = 3998, 51*time.Second, 10*time.Second
 		learned(want)
-		s.until(time.Minute)
-		want.Remaining, want.Reset, want.Age = 5000, -1, time.Minute
+		s.until(61 * time.Second)
+		want.Remaining, want.Reset, want.Age = 5000, -1, 61*time.Second
 		learned(want)
 		s.until(time.Hour)
 		if got := s.Snapshot()[0].Learned; len(got) != 0 {

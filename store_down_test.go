@@ -377,7 +377,7 @@ func TestPausesAreShared(t *testing.T) {
 			s.base.answer = nil
 			s.Transport = newTransport(s, s.base, overStore(&budgets, nil, limits(limiter.PerMinute(50))))
 			s.sendAll(ask{}, "B", "C", "D")
-			s.wantStarts("A@0s B@0s C@0s D@30s")
+			s.wantStarts("A@0s B@0s C@0s D@31s")
 		})
 	})
 }

@@ -30,7 +30,7 @@ func TestLimitsOfOthersTeachNothing(t *testing.T) {
 	}
 	same := func(req *http.Request) *http.Response { return req.Response }
 	other := func(req *http.Request) *http.Response { return &http.Response{Request: req} }
-	const held = "A@0s B@50m0s"
+	const held = "A@0s B@50m1s"
 	for _, c := range []struct {
 		name   string
 		answer func(*http.Request) (*http.Response, error)
@@ -40,7 +40,7 @@ func TestLimitsOfOthersTeachNothing(t *testing.T) {
 		{"404", says(404, "", none...), held},
 		{"401", says(401, "", none...), "A@0s B@0s"},
 		{"403", says(403, "", none...), "A@0s B@0s"},
-		{"403 of GitHub's primary limit", says(403, "", with("X-RateLimit-Resource: core", "X-GitHub-Request-Id: 1", "Retry-After: 3000")...), held},
+		{"403 of GitHub's primary limit", says(403, "", with("X-RateLimit-Resource: core", "X-GitHub-Request-Id: 1", "Retry-After: 3000")...), "A@0s B@50m0s"},
 		{"407", says(407, "", none...), "A@0s B@0s"},
 		{"another host's", redirected("https://cdn.example.net/", other), "A@0s B@0s"},
 		{"redirected to its own host", redirected("https://a.test/other", other), held},

@@ -120,7 +120,7 @@ func TestTraceKinds(t *testing.T) {
 				s.all.Wait()
 				r := one(s.T, tr)
 				if name == "learned" {
-					tt.want = `api.test: waited 30s: 30s until the server has units left, rule "learned"; response 200 after 1s.`
+					tt.want = `api.test: waited 31s: 31s until the server has units left, rule "learned"; response 200 after 1s.`
 				}
 				if got := tr.String(); got != tt.want {
 					s.Errorf("got  %s\nwant %s", got, tt.want)

@@ -268,7 +268,7 @@ func TestPageJSON(t *testing.T) {
           "source": "x-ratelimit",
           "limit": 5000,
           "remaining": 1234,
-          "reset_seconds": 1856.5,
+          "reset_seconds": 1857.5,
           "age_seconds": 3.5,
           "drift": 0
         }
@@ -323,7 +323,7 @@ func TestPageShowsWhatHolds(t *testing.T) {
 			"eu.search.test breaker 3 times, last 10 s ago the last could have started after 30 s",
 			"eu.mail.test policy mail paused 4 in line 0 in flight",
 			"30 s to go eu.mail.test responded 429 10 s ago, read as rfc9110",
-			"learned core 1,234 of 5,000 left more in 30 min 50 s; read as x-ratelimit 10 s ago",
+			"learned core 1,234 of 5,000 left more in 30 min 51 s; read as x-ratelimit 10 s ago",
 			"tokens per day 1000000/day 15,000 more than 1,000,000 spent",
 			"hostile.test limit rule 2/1m 2 times, last 10 s ago the last could have started after 60 s",
 			"api.model.test limit rule tokens per day 3 times, last 10 s ago the last could have started after 24 h",

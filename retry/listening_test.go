@@ -37,7 +37,7 @@ func TestPausedInLineOnly(t *testing.T) {
 		"503":       {once(503, "Retry-After", "7"), "0@0s 1@7s"},
 		"its own":   {once(503), "0@0s 1@500ms"},
 		"now":       {once(429, "Retry-After", "0"), "0@0s 1@500ms"},
-		"remaining": {once(429, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "20"), "0@0s 1@20s"},
+		"remaining": {once(429, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "20"), "0@0s 1@21s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playListening(t, headway.Policy{Limits: []limiter.Limit{limiter.PerSecond(100)}}, retry.Config{}, func(s *scene) {

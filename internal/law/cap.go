@@ -41,7 +41,7 @@ type Cap struct {
 	over    int64 // the same by its last number alone; see exceed
 	unsure  int64 // how many units it may not have counted then
 	till    Time  // of a rolling limit: when extra ends
-	ceiling bool  // the limit is a rule\'s too
+	ceiling bool  // the limit is a rule's too
 	given   int64 // the units given back since the count began
 	lump    int64 // the units that were in flight when it began, which count as of since
 	heard   int64 // of these: the units of requests that have their response
