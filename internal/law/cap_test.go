@@ -495,3 +495,16 @@ func TestCapOfOneInstant(t *testing.T) {
 		t.Errorf("%d left, want 5: of two, one may not have arrived when 6 were left", got)
 	}
 }
+
+// TestCapBeginsInANewWindow: of two requests around a reset, the response to the one before it
+// comes last.
+func TestCapBeginsInANewWindow(t *testing.T) {
+	inFlight := int64(2)
+	c := NewCap("", &inFlight)
+	c.Update(200*ms, LimitSignal{Left: 599, Limit: 600, Reset: 600 * sec, Started: 100 * ms, Own: 1, Resets: ResetsWindow})
+	inFlight--
+	c.Update(300*ms, LimitSignal{Left: 0, Limit: 600, Reset: sec, Started: 0, Own: 1, Resets: ResetsWindow})
+	if got := c.Remaining(300 * ms); got < 598 {
+		t.Errorf("%d left, want 598", got)
+	}
+}

@@ -119,7 +119,7 @@ func (c *Cap) Update(now Time, s LimitSignal) (spent int64) {
 		spent = c.correct(now, &s)
 		c.compared = s.Started
 	default:
-		spent = c.lower(&s)
+		spent = c.lower(now, &s)
 	}
 	if s.Started >= c.newest {
 		c.nextUnit(now, &s)
@@ -201,7 +201,7 @@ func (c *Cap) correct(now Time, s *LimitSignal) (spent int64) {
 // Of those in flight when the count began, the server may have counted any. As long as there
 // is no better number, the least that any of them was told counts, as if it knew of none
 // that has no response yet.
-func (c *Cap) lower(s *LimitSignal) (spent int64) {
+func (c *Cap) lower(now Time, s *LimitSignal) (spent int64) {
 	if s.Started > c.since {
 		if c.kind == capCounter && s.Left < c.left {
 			return c.learnOver(addSat(c.over, subSat(c.left, s.Left)), c.unsure)
@@ -209,6 +209,9 @@ func (c *Cap) lower(s *LimitSignal) (spent int64) {
 		return 0
 	}
 	c.heard = min(c.lump, addSat(c.heard, s.Own))
+	if c.kind == capCounter && c.named && s.Reset >= 0 && s.Started < c.newest && addSat(now, addSat(s.Reset, 2*second)) < c.end {
+		return 0 // it is about the window before this one
+	}
 	if c.low = min(c.low, s.Left); c.compared >= c.since {
 		return 0
 	}
