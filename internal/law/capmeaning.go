@@ -33,20 +33,20 @@ func (c *Cap) learn(now Time, s *LimitSignal) {
 // shows returns what the resets mean by what s shows beside earlier responses.
 func (c *Cap) shows(now Time, s *LimitSignal) Resets {
 	m := &c.meaning
+	slack := max(subSat(now, s.Started), shortest)
+	if s.Whole {
+		slack = addSat(slack, second)
+	}
 	if c.gen != 0 && c.kind == capCounter && c.rolled && !c.early && s.Started >= c.begun && s.Mark.Gen == c.gen && s.Limit >= 4 {
 		// The reset has passed, and since then this client has taken taken units.
-		taken := subSat(s.Mark.Used, c.given)
+		taken, rest := subSat(s.Mark.Used, c.given), subSat(m.unit, subSat(now, c.begun))
 		switch left := addSat(s.Left, taken); {
 		case taken > s.Limit/4:
 		case left <= s.Limit/2:
 			return ResetsUnit
-		case s.Reset >= m.unit/2: // a bucket that is nearly full would be full soon
+		case max(rest-s.Reset, s.Reset-rest) <= addSat(slack, m.unit/8): // a bucket would be full soon
 			return ResetsWindow
 		}
-	}
-	slack := max(subSat(now, s.Started), shortest)
-	if s.Whole {
-		slack = addSat(slack, second)
 	}
 	used := subSat(s.Limit, s.Left)
 	if used <= 0 || s.Reset <= slack {

@@ -123,8 +123,9 @@ func (c *Cap) Update(now Time, s LimitSignal) (spent int64) {
 	}
 	if s.Started >= c.newest {
 		c.nextUnit(now, &s)
+		newest := c.newest
 		c.newest, c.updated = s.Started, now
-		c.renew(now, &s)
+		c.renew(now, newest, &s)
 	}
 	return spent
 }
@@ -267,8 +268,8 @@ func (c *Cap) nextUnit(now Time, s *LimitSignal) {
 }
 
 // renew makes c last: its correction one period from the request's start, a window to its
-// end.
-func (c *Cap) renew(now Time, s *LimitSignal) {
+// end. The last number was of a request that started at newest.
+func (c *Cap) renew(now, newest Time, s *LimitSignal) {
 	end := Never
 	if s.Reset >= 0 {
 		if end = addSat(now, s.Reset); s.Whole {
@@ -289,8 +290,10 @@ func (c *Cap) renew(now Time, s *LimitSignal) {
 		} else if s.Early || c.resets != ResetsWindow || c.per <= 0 {
 			c.alone = end
 		}
-		if near := subSat(c.end, end); c.end == Never || near <= 0 || near > second {
-			c.end = max(end, now) // else the same instant, rounded otherwise
+		// Of two requests of one instant, the one that arrived last knows more. An end that is
+		// less than a second earlier is the same, rounded otherwise.
+		if near := subSat(c.end, end); c.end == Never || near <= 0 || near > second && s.Started > newest {
+			c.end = max(end, now)
 		}
 		if c.spread = -Never; s.Pace {
 			c.spread = addSat(now, s.Reset)
