@@ -27,7 +27,7 @@ func TestNoneOfNoneIsIgnored(t *testing.T) {
 		want    string
 	}{
 		{"all zeros", []answer{zeros, zeros, zeros, zeros, zeros, zeros}, "A@0s B@1s C@1s D@1s E@1s"},
-		{"slow down", []answer{says(429, "", "RateLimit-Limit: 0, 15;w=20", "RateLimit-Remaining: 0", "RateLimit-Reset: 20")}, "A@0s B@20s C@20.02s D@20.04s E@20.06s"},
+		{"slow down", []answer{says(429, "", "RateLimit-Limit: 0, 15;w=20", "RateLimit-Remaining: 0", "RateLimit-Reset: 20")}, "A@0s B@21s C@21.02s D@21.04s E@21.06s"},
 		{"on a refusal", []answer{says(429, "", "RateLimit-Limit: 0, 15;w=20", "RateLimit-Remaining: 0", "RateLimit-Reset: 0", "Retry-After: 3")}, "A@0s B@3s C@3.02s D@3.04s E@3.06s"},
 		{"with a time", []answer{says(429, "", "Retry-After: 45", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 0")}, "A@0s B@45s C@45.02s D@45.04s E@45.06s"},
 		{"for an hour", []answer{says(200, "", "X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 3600")}, "A@0s B@1s C@1s D@1s E@1s"},
@@ -189,8 +189,8 @@ func TestMaxWaitUnderALimitThatMoves(t *testing.T) {
 	}
 }
 
-// What a server has said once ends a minute after its reset, however many wait for it,
-// and over a store alike. Interhyp/git-hubby 89 never resumed: what was
+// What a server has said once ends at its reset, however many wait for it, and over a
+// store alike: one request asks, and the others follow. Interhyp/git-hubby 89 never resumed: what was
 // known held up the very requests that would have brought news.
 func TestAnAnnouncedLimitEnds(t *testing.T) {
 	day := 24 * time.Hour
@@ -208,7 +208,7 @@ func TestAnAnnouncedLimitEnds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.policy.Hosts = []string{"*"}
 			play(t, []headway.Policy{c.policy}, func(s *scene) {
-				s.base.answer = inTurn(says(200, "", "X-RateLimit-Limit: 1", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 86400"))
+				s.base.answer = inTurn(says(200, "", "X-RateLimit-Limit: 1", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 43200"))
 				s.send("A", ask{})
 				for i := range 4 {
 					s.send("B"+strconv.Itoa(i), ask{})
@@ -216,8 +216,7 @@ func TestAnAnnouncedLimitEnds(t *testing.T) {
 				}
 				s.until(90 * day)
 				s.sendAll(ask{}, "D", "E", "F")
-				// The limit is one a window, and how long the next one lasts is not known.
-				s.wantStarts("A@0s B0@24h0m1s C0@24h1m1s B1@24h1m1s C1@24h1m1s B2@24h1m2s C2@24h1m2s B3@24h1m2s C3@24h1m3s " +
+				s.wantStarts("A@0s B0@12h0m1s C0@12h0m1.001s B1@12h0m1.001s C1@12h0m2s B2@12h0m2.001s C2@12h0m2.001s B3@12h0m3s C3@12h0m3.001s " +
 					"D@2160h0m0s E@2160h0m0s F@2160h0m0s")
 			})
 		})
@@ -240,8 +239,7 @@ func TestAnAnnouncedLimitEnds(t *testing.T) {
 			})
 		}
 		s.all.Wait()
-		// One a second after 1 h, when units come back; the others a minute later; then all
-		// once an hour.
+		// A second after 1 h, when units come back, and then once an hour.
 		if got, want := len(s.base.starts()), 1+3*(90*24-1); got != want {
 			s.Errorf("%d starts in 90 days, want %d", got, want)
 		}

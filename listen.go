@@ -90,7 +90,7 @@ func (v *request) listen(ctx context.Context, resp *http.Response, s *retryafter
 		v.obey(ctx, resp, found, more, s)
 	}
 	if succeeded(resp, s) {
-		v.Succeeded(ctx)
+		v.Succeeded()
 	}
 }
 
@@ -127,7 +127,7 @@ func (v *request) announce(ctx context.Context, status int, s *retryafter.Signal
 	if !l.HasRemaining || signal.Empty() {
 		return
 	}
-	got := v.Limit(ctx, line.AnnouncedKey{Name: l.Name, Window: l.Window}, s.Dialect, signal, c)
+	got := v.Limit(line.AnnouncedKey{Name: l.Name, Window: l.Window}, s.Dialect, signal, c)
 	v.opened(ctx)
 	if !got.OK || v.t.observer == nil {
 		return
@@ -328,19 +328,18 @@ func (v *request) pause(ctx context.Context, status int, s *retryafter.Signal, p
 	if p.Grow {
 		p.Most = min(p.Most, most)
 	}
-	p.Source, p.Status = s.Dialect, status
-	e := v.Pause(ctx, p, audienceOf(s))
-	e.Cut = cut
+	p.Source, p.Status, p.Cut = s.Dialect, status, cut
+	e := v.Pause(p, audienceOf(s))
 	v.opened(ctx)
 	return e
 }
 
 // reportPause reports the pause that p has raised, if that matters.
 func (v *request) reportPause(ctx context.Context, p *line.Pause, got desk.Effect) {
-	if got.Lasts == 0 || v.t.observer == nil || !v.IsNews(p, got) {
+	if got.Lasts == 0 || v.t.observer == nil || !v.IsNews(p) {
 		return
 	}
-	e := Event{Kind: EventPause, Status: p.Status, Dialect: p.Source, Cut: got.Cut, KeyDigest: got.KeyDigest, Pause: got.Lasts}
+	e := Event{Kind: EventPause, Status: p.Status, Dialect: p.Source, Cut: p.Cut, KeyDigest: got.KeyDigest, Pause: got.Lasts}
 	if got.Rule != nil {
 		e.Rule = got.Rule.Name
 	}

@@ -246,16 +246,16 @@ func TestS65_WhatIsLeft(t *testing.T) {
 	left := func(n int, reset string) func(*http.Request) (*http.Response, error) {
 		return says(200, "", "X-RateLimit-Limit: 40", "X-RateLimit-Remaining: "+strconv.Itoa(n), "X-RateLimit-Reset: "+reset)
 	}
-	// 3, though 40 are left here. At the reset one asks, and is told nothing; then the
-	// announced limit holds for a minute.
+	// 3, though more are left here. At the reset one asks. Its response says nothing of a
+	// limit, and how long another window would last is not known: the others go.
 	play(t, limits(limiter.PerMinute(1000)), func(s *scene) {
 		s.base.answer = inTurn(left(3, "30"))
 		s.sendAll(ask{}, names("A", 45)...)
 		want := "A0@0s A1@0s A2@0s A3@0s A4@31s"
-		for i := 5; i < 44; i++ {
+		for i := 5; i < 45; i++ {
 			want += fmt.Sprintf(" A%d@31.001s", i)
 		}
-		s.wantStarts(want + " A44@1m31s") // no response has said more
+		s.wantStarts(want)
 	})
 	// Four in flight when the first number comes: 5 are left, and the server may not have
 	// counted the other three. As long as no request that started later has a response, the
@@ -482,6 +482,11 @@ func TestC10_SwitchedOff(t *testing.T) {
 		s.base.answer = inTurn(says(200, "", "X-RateLimit-Limit: 100", "X-RateLimit-Remaining: 4", "X-RateLimit-Reset: 60"))
 		s.sendAll(ask{}, names("A", 7)...)
 		s.wantStarts("A0@0s A1@0s A2@15s A3@30s A4@45s A5@1m1s A6@1m1.001s")
+	})
+	play(t, paced, func(s *scene) { // the window's length is known, and others have used most of it
+		s.base.answer = inTurn(says(200, "", `RateLimit-Policy: "q";q=100;w=3600`, `RateLimit: "q";r=4;t=60`))
+		s.sendAll(ask{}, names("A", 6)...)
+		s.wantStarts("A0@0s A1@0s A2@12s A3@24s A4@36s A5@1m1s")
 	})
 }
 

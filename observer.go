@@ -52,7 +52,9 @@ const (
 	EventSpend
 	// EventPause: a response requested a pause that is longer than the known one, by at
 	// least 1 s and 5 % of it. Requests that are in flight together are refused within
-	// moments, with almost the same pause; the pause in force is exact all the same.
+	// moments, with almost the same pause; the pause in force is exact all the same. Over
+	// a Config.Store the known one is what this process knows. If other processes have made
+	// the pause longer, the next request reports that too.
 	EventPause
 	// EventLearned: a response announced what is left of a limit.
 	EventLearned

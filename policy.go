@@ -147,10 +147,10 @@ type Server struct {
 	// (X-From-Cache, or an Age above 0 with a hit in Cache-Status, X-Cache and the
 	// like; see section 5 of RFC 9111); and in trailers.
 	Learn LearnMode
-	// MaxPause is the longest pause that is obeyed, and the longest time to a
-	// limit's reset. A longer one is cut to it, and its event has Cut set. It also
-	// bounds how long a response holds a Breaker open. It must not be negative;
-	// zero means 24 h.
+	// MaxPause is the longest pause that is obeyed, and the longest time for which an
+	// announced limit holds after the last response that announces it. A longer one is
+	// cut to it, and its event has Cut set. It also bounds how long a response holds a
+	// Breaker open. It must not be negative; zero means 24 h.
 	MaxPause time.Duration
 }
 
@@ -256,11 +256,11 @@ const (
 	// seconds is taken to be 1 s later, since it may have been rounded down. Without a
 	// reset or a window, one request asks a minute after the last response.
 	//
-	// From the reset on, the whole limit is left, as long as the server has announced one.
-	// A limit without a window ends a minute after its reset; one with a window when no
-	// response has repeated it for three windows and a minute, at the latest. A limit of
-	// none with none left is ignored. Each reported wait for an announced limit is a lower
-	// bound (AtLeast).
+	// A limit without a window ends at its reset. One with a window ends when no response
+	// has repeated it for three windows and a minute, at the latest; whatever the server
+	// says, none holds for longer than Server.MaxPause after the last response. A limit of none
+	// with none left is ignored. Each reported wait for an announced limit is a lower bound
+	// (AtLeast).
 	LearnLower LearnMode = iota
 	// LearnPace is LearnLower, and spreads what is left evenly over the time to
 	// the reset.

@@ -148,6 +148,8 @@ func (t *Transport) reportNotices(ctx context.Context) {
 		switch {
 		case n.Row != nil:
 			e.Kind, e.Err, e.Away = EventStoreRow, n.Row, !n.Row.Anew
+		case n.Pause != nil:
+			e.Kind, e.Status, e.Dialect, e.Pause, e.Cut = EventPause, n.Pause.Status, n.Pause.Source, n.Lasts, n.Pause.Cut
 		case n.Back != 0:
 			e.Kind, e.Err = EventStoreClock, fmt.Errorf("the store's clock has been set back by %v or more", n.Back)
 		case n.Err == nil:

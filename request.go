@@ -206,7 +206,7 @@ func (v *request) opened(ctx context.Context) {
 // respond does what is due once the base transport has returned. The observer gets
 // what it reports at the end: a slow one delays no pause, refund, slot or breaker.
 func (v *request) respond(ctx context.Context, call Call, resp *http.Response, err error) (*http.Response, error) {
-	at := v.Responded(ctx)
+	v.Responded(ctx)
 	var late *roster.Gate
 	over, done := false, false
 	defer func() {
@@ -229,7 +229,7 @@ func (v *request) respond(ctx context.Context, call Call, resp *http.Response, e
 		return nil, err
 	}
 	if v.Exact {
-		s := newSettlement(v, call, at)
+		s := newSettlement(v, call)
 		s.fromHeaders(v, resp)
 		respbody.Attach(resp, s)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/headway-go/headway/internal/desk"
 	"github.com/headway-go/headway/internal/digest"
@@ -63,15 +62,14 @@ func (r *rule) settles(call Call) bool {
 	return r.of.Cost != nil || r.of.Settle != nil || r.isLimit && call.Cost != 0
 }
 
-// newSettlement returns the settlement of a request whose response arrived at an instant, by the
-// clock of its line.
-func newSettlement(v *request, call Call, responded time.Duration) *settlement {
+// newSettlement returns the settlement of a request that has its response.
+func newSettlement(v *request, call Call) *settlement {
 	s := &settlement{t: v.t, policy: v.policy, host: v.name}
 	claims := v.Claims.All()
 	for i := range claims {
 		c := &claims[i]
 		if r := &v.policy.rules[c.Rule.Place]; r.settles(call) {
-			s.items = append(s.items, settleItem{r, v.t.digests.Keep(c.Key), []desk.Units{v.Taken(c, responded)}})
+			s.items = append(s.items, settleItem{r, v.t.digests.Keep(c.Key), []desk.Units{v.Taken(c)}})
 		}
 	}
 	return s

@@ -45,7 +45,8 @@ type Config struct {
 // A Transport is an http.RoundTripper that lets requests wait their turn, each
 // under the policy of its host, and hands them to a base transport unchanged.
 // It never retries. Any number of goroutines may use it. It starts goroutines only
-// while it asks a Config.Store, and needs no closing.
+// while it asks a Config.Store, or sends it what responses announce; they end with
+// that, within 2 s. It needs no closing.
 type Transport struct {
 	base     http.RoundTripper
 	observer Observer

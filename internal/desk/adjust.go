@@ -6,6 +6,7 @@ import (
 
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/roster"
+	"github.com/headway-go/headway/internal/storeline"
 	"github.com/headway-go/headway/store"
 )
 
@@ -13,22 +14,33 @@ import (
 // debt.
 type Units struct {
 	N      int64
-	at     time.Duration // when they began to count
-	line   *line.Line    // nil: a store has them
-	budget *line.Budget  // the same
+	at     time.Duration    // when they began to count
+	strict *storeline.Grant // not nil: they are of this start, and a store knows since when they count
+	line   *line.Line       // nil: a store has them
+	budget *line.Budget     // the same
 }
 
 // Taken returns the units that the request has started with under a claim. Strict ones count
-// from the instant that Responded has returned.
-func (k *Ticket) Taken(c *roster.Claim, responded time.Duration) Units {
+// from Responded on.
+func (k *Ticket) Taken(c *roster.Claim) Units {
 	u := Units{N: c.Cost, at: k.At}
-	if c.Rule.Limit.Strict {
-		u.at = responded
-	}
-	if k.stored == nil {
-		u.line, u.budget = &k.Host.Line, c.Budget
+	switch {
+	case k.stored == nil:
+		if u.line, u.budget = &k.Host.Line, c.Budget; c.Rule.Limit.Strict {
+			u.at = k.strictAt
+		}
+	case c.Rule.Limit.Strict:
+		u.strict = k.stored.grant
 	}
 	return u
+}
+
+// countedFrom returns when u began to count. It waits for a store no longer than ctx.
+func (u *Units) countedFrom(ctx context.Context) time.Duration {
+	if u.strict != nil {
+		return time.Duration(u.strict.RespondedAt(ctx))
+	}
+	return u.at
 }
 
 // Spend counts n units of a Ticket's only claim as used now. A negative n gives back the
@@ -59,7 +71,7 @@ func (k *Ticket) spendLocal(n int64) Units {
 		k.openBudgets()
 		b := k.Claims.All()[0].Budget
 		if at, ok := k.Host.Line.Spend(n, b); ok {
-			return Units{n, at, &k.Host.Line, b}
+			return Units{N: n, at: at, line: &k.Host.Line, budget: b}
 		}
 	}
 }
@@ -79,7 +91,7 @@ func (d *Desk) Correct(ctx context.Context, k *Ticket, units []Units, n int64) (
 		n := min(-missing, u.N)
 		if u.line != nil {
 			u.line.Give(u.budget, u.at, n) // a budget that is forgotten no longer counted them
-		} else if _, err := d.do(ctx, k, store.OpGive, &k.Claims.All()[0], n, u.at); err != nil {
+		} else if _, err := d.do(ctx, k, store.OpGive, &k.Claims.All()[0], n, u.countedFrom(ctx)); err != nil {
 			return units, changed, err
 		}
 		u.N -= n

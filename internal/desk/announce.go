@@ -1,12 +1,12 @@
 package desk
 
 import (
-	"context"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
 	"github.com/headway-go/headway/internal/line"
 	"github.com/headway-go/headway/internal/roster"
+	"github.com/headway-go/headway/internal/storeline"
 	"github.com/headway-go/headway/store"
 )
 
@@ -23,7 +23,6 @@ const (
 type Effect struct {
 	OK        bool          // it is in force
 	Lasts     time.Duration // of a pause, from now; zero: no request waits longer by it
-	Cut       bool          // it was announced to be longer
 	Final     bool          // a later pause cannot replace it
 	Rule      *roster.Rule  // which it concerns; nil: no single one
 	KeyDigest string
@@ -42,15 +41,22 @@ func (k *Ticket) narrowest() *roster.Claim {
 	return nil
 }
 
-// Pause raises the pause that a response requests, also for the requests in line.
-func (k *Ticket) Pause(ctx context.Context, p *line.Pause, to Audience) (e Effect) {
-	p.Started = k.At
+// Pause raises the pause that a response requests, also for the requests in line. Over a store
+// it holds in this process at once, and the store receives it afterwards. Effect.Lasts is then
+// as far as this process knows.
+func (k *Ticket) Pause(p *line.Pause, to Audience) (e Effect) {
 	for _, c := range k.Claims.All() {
 		p.Limits = append(p.Limits, c.Rule.Limit)
 	}
 	if k.stored != nil {
-		return k.stored.pause(ctx, k, p, to)
+		return k.stored.pause(k, p, to)
 	}
+	p.Started = k.At
+	return k.pauseLocal(p, to)
+}
+
+// pauseLocal is Pause in memory.
+func (k *Ticket) pauseLocal(p *line.Pause, to Audience) (e Effect) {
 	err := k.retry(func() (err error) {
 		e = Effect{}
 		p.Scope = line.Scope{}
@@ -70,17 +76,13 @@ func (k *Ticket) Pause(ctx context.Context, p *line.Pause, to Audience) (e Effec
 	return e
 }
 
-// IsNews reports whether p, with its effect, is to be reported: not where one that is about as
-// long has been.
-func (k *Ticket) IsNews(p *line.Pause, e Effect) bool {
-	if k.stored == nil {
-		return k.Host.Line.IsNews(p)
+// IsNews reports whether p, which has been raised, is to be reported: not where one that is
+// about as long has been.
+func (k *Ticket) IsNews(p *line.Pause) bool {
+	if k.stored != nil {
+		k = k.stored.memory
 	}
-	rule := ""
-	if e.Rule != nil {
-		rule = e.Rule.Name
-	}
-	return k.stored.line.IsNews(e.KeyDigest+"\n"+rule, e.Lasts)
+	return k.Host.Line.IsNews(p)
 }
 
 // Halt keeps requests in this process from starting while the length of a pause that concerns
@@ -95,12 +97,12 @@ func (k *Ticket) Halt(to Audience) (release func()) {
 
 // Limit takes in how many units of a limit the server has announced to be left: of the budget of
 // a claim or, where that is nil, of the request's identity.
-func (k *Ticket) Limit(ctx context.Context, key line.AnnouncedKey, dialect string, signal law.LimitSignal, c *roster.Claim) (e Effect) {
+func (k *Ticket) Limit(key line.AnnouncedKey, dialect string, signal law.LimitSignal, c *roster.Claim) (e Effect) {
 	if c != nil {
 		e.Rule = c.Rule
 	}
 	if k.stored != nil {
-		e.OK = k.stored.limit(ctx, k, key, dialect, &signal, c) == nil
+		e.OK = k.stored.limit(k, key, dialect, &signal, c) == nil
 		e.KeyDigest = k.limitDigest(c)
 		return e
 	}
@@ -137,14 +139,12 @@ func (k *Ticket) limitDigest(c *roster.Claim) string {
 }
 
 // Succeeded is called when the request has succeeded. The pauses that held it no longer grow, and
-// if it has no claims, a restart may be as fast as such requests were. It waits for a store no
-// longer than ctx.
-func (k *Ticket) Succeeded(ctx context.Context) {
+// if it has no claims, a restart may be as fast as such requests were.
+func (k *Ticket) Succeeded() {
 	open := len(k.Claims.All()) == 0
 	if k.stored != nil {
-		if k.announced { // while the store is down, pauses grow on
-			op := store.Op{Kind: store.OpSuccess, Audiences: k.stored.ask.Audiences, Taken: int64(k.At)}
-			k.stored.line.Do(ctx, op)
+		if k.announced {
+			k.stored.succeeded(k)
 		}
 		if open {
 			k.stored.line.Served(store.Instant(k.At))
@@ -172,13 +172,13 @@ func (at *stored) audienceOf(k *Ticket, to Audience) (audience, only string) {
 	return audience, only
 }
 
-func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audience) (e Effect) {
+func (at *stored) pause(k *Ticket, p *line.Pause, to Audience) (e Effect) {
 	e.Final = true
 	if p.For == 0 {
 		return e
 	}
 	op := store.Op{Kind: store.OpPause, Pause: &store.Pause{
-		For: p.For, Grow: p.Grow, Most: p.Most, Started: int64(p.Started), Source: p.Source,
+		For: p.For, Grow: p.Grow, Most: p.Most, Started: int64(k.At), Source: p.Source,
 	}}
 	for i := range p.Limits {
 		op.Pause.Limits = append(op.Pause.Limits, limitOf(&p.Limits[i]))
@@ -192,17 +192,13 @@ func (at *stored) pause(ctx context.Context, k *Ticket, p *line.Pause, to Audien
 	if k.Plan.Open && op.Audience == all && op.Only == "" {
 		op.Pause.Found = max(1, at.line.Found(op.Pause.Started))
 	}
-	res, err := at.line.Do(ctx, op)
-	if err != nil {
-		return e
-	}
-	if e.OK, e.Lasts = true, res.Paused; e.Lasts > 0 {
-		at.line.Paused(op.Audience, op.Only, line.Span{To: e.Lasts, Source: p.Source, Status: p.Status})
-	}
+	local := at.pauseInMemory(k, p, to)
+	e.OK, e.Lasts = local.OK, local.Lasts
+	at.line.AnnouncePause(op, storeline.Raised{Lasts: e.Lasts, Status: p.Status, News: k.longerOf(p, to, e)})
 	return e
 }
 
-func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, dialect string, signal *law.LimitSignal, c *roster.Claim) error {
+func (at *stored) limit(k *Ticket, key line.AnnouncedKey, dialect string, signal *law.LimitSignal, c *roster.Claim) error {
 	op := store.Op{Kind: store.OpLearn, Audience: all, Learn: &store.Learn{
 		Name: key.Name, Window: key.Window, Left: signal.Left, Limit: signal.Limit, Reset: time.Duration(signal.Reset),
 		Period: time.Duration(signal.Window), Resets: uint8(signal.Resets), Whole: signal.Whole, Early: signal.Early, Refused: signal.Refused, Most: time.Duration(signal.Most),
@@ -220,6 +216,5 @@ func (at *stored) limit(ctx context.Context, k *Ticket, key line.AnnouncedKey, d
 	}
 	op.Learn.Mark = at.grant.Mark(where, key)
 	op.Learn.InFlight = at.line.InFlight(where, at.grant)
-	_, err := at.line.Do(ctx, op)
-	return err
+	return at.line.AnnounceLimit(op)
 }

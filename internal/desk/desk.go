@@ -6,9 +6,9 @@
 //	defer ticket.Return(ctx)                   gives back what it holds, however it ends
 //	refusal, err := desk.Enter(ctx, &ticket)   it waits for its turn, or is refused
 //	ticket.Send()                              the next one due at this instant may go
-//	at := ticket.Responded(ctx)                strict units count from this instant on
+//	ticket.Responded(ctx)                      strict units count from this instant on
 //	ticket.Pause, ticket.Limit                 what the response announces is in force
-//	ticket.Done()                              it is no longer in flight
+//	ticket.Done()                              it is no longer in flight; a store receives all that
 //	ticket.Record(result)                      the breaker has the result
 //	release := ticket.Release()                gives the slot back when the body is closed
 //
@@ -127,6 +127,7 @@ type Ticket struct {
 	grant    line.Grant
 	stored   *stored       // its way through the store; nil: in memory
 	before   time.Duration // how long it waited in a store's line that it has left
+	strictAt time.Duration // from when on its strict units count; see Responded
 
 	located, granted, handed, responded bool
 	announced                           bool // its needs have what a response has brought
@@ -271,17 +272,16 @@ func (k *Ticket) Remaining(c *roster.Claim) int64 {
 	return k.Host.Line.Remaining(c.Budget)
 }
 
-// Responded is called when the base transport has returned. It returns the instant from which on
-// strict units count, and waits for a store no longer than ctx.
-func (k *Ticket) Responded(ctx context.Context) time.Duration {
+// Responded is called when the base transport has returned: strict units count from now on. It
+// waits for a store, no longer than ctx, where that has not received a lot already.
+func (k *Ticket) Responded(ctx context.Context) {
 	k.responded = true
 	switch {
 	case k.stored != nil:
-		return time.Duration(k.stored.line.Responded(ctx, k.stored.grant))
+		k.stored.line.Responded(ctx, k.stored.grant)
 	case line.Strict(k.needs.All()):
-		return k.Host.Line.Responded(k.needs.All())
+		k.strictAt = k.Host.Line.Responded(k.needs.All())
 	}
-	return k.At
 }
 
 // Done is called when what the response announces is in force, or when there is no response: the

@@ -96,10 +96,13 @@ func share(l law.Spec, of float64) law.Spec {
 }
 
 // A Notice is something that has happened to the store, to be reported once; of a Row, with
-// the budget that it holds, or whose pauses and limits, as far as that is known.
+// the budget that it holds, or whose pauses and limits, as far as that is known; of a pause that
+// the store has made longer, with how long it lasts from now.
 type Notice struct {
 	storeline.Notice
 	Policy, Host, Rule, KeyDigest string
+	Pause                         *line.Pause
+	Lasts                         time.Duration
 }
 
 // Notices returns, once and to one caller, what has happened to the store.
@@ -109,8 +112,11 @@ func (d *Desk) Notices() (list []Notice) {
 	}
 	for _, n := range d.store.Notices() {
 		own := Notice{Notice: n}
-		if n.Row != nil {
+		switch {
+		case n.Row != nil:
 			d.nameRow(&own)
+		case n.Raised != nil && !n.Raised.News.(*longer).follow(&own):
+			continue
 		}
 		list = append(list, own)
 	}

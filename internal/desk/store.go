@@ -21,6 +21,8 @@ type stored struct {
 	line  *storeline.Line
 	ask   storeline.Ask
 	grant *storeline.Grant // nil until it has started
+
+	memory *Ticket // the request as one that memory decides for; nil before its first pause
 }
 
 // all names the audience of what is announced to all requests of a host; see Ticket.audience.

@@ -17,6 +17,7 @@ type Pause struct {
 	Grow    bool          // the response did not say how long: For, doubled each time, up to Most
 	Most    time.Duration
 	Started time.Duration // when the request started
+	Cut     bool          // the response asked for more
 
 	// Over is what the headers of the same response have raised already, and this one
 	// replaces, unless another response has made it longer since. With a For of zero

@@ -150,6 +150,11 @@ func (e epoch) instant(t time.Time) law.Time { return law.Later(e.clock(), time.
 // time returns the instant t as package awake's Now does.
 func (e epoch) time(t law.Time) time.Time { return awake.At(time.Duration(int64(e) + t)) }
 
+// InstantOf returns the line's instant of a time of awake.Now.
+func (line *Line) InstantOf(t time.Time) time.Duration {
+	return time.Duration(line.epoch.clock()) - awake.Now().Sub(t)
+}
+
 // forever is the last instant of a wait without bounds; law.Later is never after it.
 const forever = law.Never - 1
 

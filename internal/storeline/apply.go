@@ -1,6 +1,7 @@
 package storeline
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/line"
@@ -9,7 +10,8 @@ import (
 
 // applyLocked carries out the results of b, which arrived now. Each take has one of these:
 //
-//   - It was granted: the request starts, if its gate still lets it pass.
+//   - It was granted: the request starts, if its gate still lets it pass. If it is held up by
+//     now, what it was granted is given back, and it asks again.
 //   - A row that it needs cannot be read: the store does not decide, and the request returns
 //     the error.
 //   - It was skipped, since one before it in its class was refused. It waits on.
@@ -27,14 +29,13 @@ func (l *Line) applyLocked(b *batch, results []store.Result, now time.Time) {
 	for i := range results {
 		l.noteResultLocked(&b.ops[i], &results[i], now)
 	}
+	l.applyUnsentLocked(b.unsent.list, results, now)
+	ops, results := b.ops[len(b.unsent.ops):], results[len(b.unsent.ops):]
 	for i, o := range b.queued {
 		l.changedLocked(o.sooner, o.later)
-		if o.op.Kind == store.OpLearn {
-			l.learnedLocked()
-		}
 		l.finish(o, results[i], results[i].Err)
 	}
-	ops, results := b.ops[len(b.queued):], results[len(b.queued):]
+	ops, results = ops[len(b.queued):], results[len(b.queued):]
 	if b.forecast != nil {
 		l.settleLocked()
 		l.decideLocked(b.forecast, ops[0].Asks, results[0].Waits, now)
@@ -47,6 +48,10 @@ func (l *Line) applyLocked(b *batch, results []store.Result, now time.Time) {
 		w.asking = time.Time{}
 		w.journalResultLocked(res, now)
 		switch {
+		case res.OK && b.recalls(w):
+			l.keepReservedLocked(w.class.key, op, res, b.sent)
+			l.returnAllLocked()
+			l.giveBackLocked(&Grant{At: res.At, take: *op})
 		case res.OK:
 			l.keepReservedLocked(w.class.key, op, res, b.sent)
 			l.grantLocked(w, op, res, now)
@@ -81,6 +86,11 @@ func (l *Line) applyLocked(b *batch, results []store.Result, now time.Time) {
 		}
 	}
 	l.settleLocked()
+}
+
+// recalls reports whether w must not start with what b was granted.
+func (b *batch) recalls(w *waiter) bool {
+	return !w.left && slices.ContainsFunc(b.recalled, func(s *scope) bool { return s.concerns(w.ask) })
 }
 
 // A block is what a refusal implies for a budget: cost units, or more, have no room in it

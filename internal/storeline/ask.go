@@ -22,14 +22,16 @@ const (
 	most       = 128
 )
 
-// A batch is one round trip. Its operations are those that were queued, and behind them
-// either the takes of requests that are due or one forecast for all in line.
+// A batch is one round trip. Its operations are what was unsent, those that were queued, and
+// behind them either the takes of requests that are due or one forecast for all in line.
 type batch struct {
 	sent     time.Time
 	ops      []store.Op
-	queued   []*operation // those of the first ops
+	unsent   part         // what the first ops are
+	queued   []*operation // those of the ops behind them
 	takes    []*waiter    // those of the ops behind them
 	forecast []*waiter    // those of the last op, which is a forecast; nil: it is none
+	recalled []*scope     // what is granted to their requests is given back; see recallLocked
 }
 
 // starting stands for the first round trip of a run that has not collected it yet.
@@ -105,12 +107,15 @@ func (l *Line) abandon(b *batch) {
 	}
 }
 
-// collectLocked returns what is due: all queued operations, and takes or a forecast. A
+// collectLocked returns what is due: all that is unsent, so that what follows is decided after
+// it, all queued operations, and takes or a forecast. A
 // forecast is for the line as it is, which takes in the same round trip would change.
 // Where both are due they take turns: a stream of changes, each of which makes a forecast
 // due, must not keep requests from starting.
 func (l *Line) collectLocked() *batch {
 	b := &batch{sent: awake.Now()}
+	b.unsent = l.takeUnsent(b.sent)
+	b.ops = b.unsent.ops
 	b.queued, l.queued = l.queued, nil
 	for _, o := range b.queued {
 		if o.delay != nil {
@@ -221,6 +226,7 @@ func (l *Line) asksLocked() (asks []store.Op) {
 // failLocked ends everything that waits for the store, which is down. The requests return in
 // order of arrival: under StoreDownLocal they queue in memory next, in the same order.
 func (l *Line) failLocked(b *batch, err error) {
+	l.failUnsentLocked(b.unsent.list)
 	for _, o := range append(b.queued, l.queued...) {
 		l.finish(o, store.Result{}, fmt.Errorf("%w: %w", ErrDown, err))
 	}

@@ -18,7 +18,7 @@ type Client struct {
 	names      atomic.Int64 // known in all lines; lines that were dropped may still count
 	hasNotices atomic.Bool  // notices is not empty: Notices is called for every request
 
-	mu    sync.Mutex // guards following fields, and users and place of every Line
+	mu    sync.Mutex // guards following fields, and users, place and unsent of every Line
 	lines map[lineKey]*Line
 	ring  []*Line // the same lines, each at its place, so that Each can hold mu for a piece
 
@@ -27,7 +27,12 @@ type Client struct {
 	probeAt time.Time     // no probe before
 	backoff time.Duration // from one probe to the next
 	group   string        // that the failed round trip was about, and probes are
-	unsent  []store.Op    // to be done when the store is up
+	kept    []store.Op    // to be done when the store is up
+
+	unsent  []*Line // those that have unsent announcements, by the oldest of the first; see unsent.go
+	count   int     // of unsent announcements
+	flushed bool    // there may be some that no round trip has looked for
+	sender  *sender // sends them; nil: none does
 
 	notices []Notice
 	bad     map[rowName]bool // rows that have been reported and not been read since

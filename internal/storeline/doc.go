@@ -26,11 +26,15 @@
 //
 // # Invariants
 //
+//   - What a response brings holds in this process at once, and the response does not wait for
+//     the store: see unsent.go. The store receives it before it decides for any request that
+//     asks later.
 //   - A request starts with units that the store has taken for it or reserved for its class,
 //     and with nothing else. What the store grants is used or given back: also when the caller
 //     has left, when the round trip was abandoned, and when the machine slept meanwhile.
-//   - A line has at most one round trip out. Its goroutine ends when nothing is due. What
-//     comes up meanwhile goes with the next round trip. No lock is held while the store works.
+//   - A line has at most one round trip out: its own, or the sender's. Both goroutines end when
+//     nothing is due. What comes up meanwhile goes with the next round trip. No lock is held
+//     while the store works.
 //   - Requests with the same needs are a class, and start in order of arrival. Of several
 //     classes that are due together, the request that arrived first asks first, and the
 //     requests that are granted together are sent in order of arrival.
@@ -49,6 +53,7 @@
 //	queue.go     the line, its classes, and how a request enters and leaves
 //	ask.go       round trips: when a line makes one, and what it requests
 //	apply.go     what becomes of the results
+//	unsent.go    what responses bring, which no request waits for
 //	operation.go what is requested for others than those in line
 //	wait.go      which requests may wait, and which are refused
 //	flight.go    what has started, until its response has been taken in

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headway-go/headway/internal/awake"
 	"github.com/headway-go/headway/internal/show"
 	"github.com/headway-go/headway/store"
 )
@@ -32,9 +33,9 @@ const (
 	mostBackoff  = 5 * time.Second
 )
 
-// mostUnsent bounds how many operations are kept while the store is down. The oldest are
-// dropped: their units return when their leases end.
-const mostUnsent = 4096
+// mostKept bounds how many operations that give units back are kept while the store is down.
+// The oldest are dropped: their units return when their leases end.
+const mostKept = 4096
 
 // ErrDown is the error of what needed a store that is down.
 var ErrDown = errors.New("the store is down")
@@ -71,31 +72,44 @@ func (c *Client) available() error {
 	return c.down
 }
 
-// probe finds out whether the store is up, and has it do what was kept. It reads a row of the
-// group that failed, so that a store of several nodes asks the node that was down. Should it
-// fail, what was kept is kept on: it may have been done, and doing it again does no harm.
+// probe finds out whether the store is up, and has it do what was kept and what is unsent. It
+// reads a row of the group that failed, so that a store of several nodes asks the node that was
+// down. Should it fail, all that is kept on: it may have been done, and doing it again does no
+// harm.
 func (c *Client) probe() {
 	c.mu.Lock()
-	ops := append([]store.Op{{Kind: store.OpRead, Group: c.group, Audiences: []string{"probe"}}}, c.unsent...)
-	c.unsent = nil
+	ops := append([]store.Op{{Kind: store.OpRead, Group: c.group, Audiences: []string{"probe"}}}, c.kept...)
+	kept := ops[1:]
+	c.kept = nil
+	parts := c.takeAllUnsentLocked(awake.Now())
+	for _, p := range parts {
+		ops = append(ops, p.ops...)
+	}
 	c.mu.Unlock()
-	_, err := c.roundTrip(ops)
+	results, err := c.roundTrip(ops)
+	if err == nil {
+		results = results[1+len(kept):]
+	}
+	for _, p := range parts {
+		results = p.landed(results, err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.probing, c.down = false, err
 	if err == nil {
 		c.noticeLocked(Notice{})
+		c.flushLocked()
 		return
 	}
-	c.keepLocked(ops[1:]...)
+	c.keepLocked(kept...)
 	c.backoff = min(2*c.backoff, mostBackoff)
 	c.probeAt = time.Now().Add(c.backoff)
 }
 
 // keepLocked keeps operations for when the store is up.
 func (c *Client) keepLocked(ops ...store.Op) {
-	c.unsent = append(c.unsent, ops...)
-	c.unsent = c.unsent[max(0, len(c.unsent)-mostUnsent):]
+	c.kept = append(c.kept, ops...)
+	c.kept = c.kept[max(0, len(c.kept)-mostKept):]
 }
 
 func (c *Client) keep(op store.Op) {
@@ -119,6 +133,7 @@ func (c *Client) failed(err error, ops []store.Op) {
 	if c.down != nil {
 		return
 	}
+	c.wentDownLocked()
 	c.group = ops[0].Group
 	c.down, c.backoff = err, leastBackoff
 	c.probeAt = time.Now().Add(c.backoff)

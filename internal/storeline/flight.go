@@ -1,7 +1,6 @@
 package storeline
 
 import (
-	"context"
 	"math"
 	"slices"
 	"time"
@@ -21,6 +20,7 @@ import (
 // when the body of its response is closed.
 type Grant struct {
 	At         store.Instant // of the store's clock
+	Local      time.Time     // the same by awake.Now, when this process received it
 	Waited     time.Duration
 	UnderPause bool // a pause held once, which the request's success ends; see store.OpSuccess
 	Slot       bool // it holds an in-flight slot
@@ -33,6 +33,7 @@ type Grant struct {
 	w        *waiter   // in the chain until Sent; nil: it never was
 	reserved *reserved // what it has started with; nil: the store was asked
 	strict   bool      // it has strict units in flight; written under the line's mu
+	done     *done     // of these, since Responded
 	renew    *time.Timer
 }
 
@@ -41,7 +42,7 @@ type Grant struct {
 // for requests in flight. The same units are given back for a w that has left.
 func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.Time) {
 	w.class.due = time.Time{}
-	g := &Grant{At: res.At, Waited: now.Sub(w.arrived), UnderPause: res.UnderPause, strict: res.Strict, take: *op, left: res.Remaining, marks: res.Marks, ask: w.ask, w: w}
+	g := &Grant{At: res.At, Local: now, Waited: now.Sub(w.arrived), UnderPause: res.UnderPause, strict: res.Strict, take: *op, left: res.Remaining, marks: res.Marks, ask: w.ask, w: w}
 	if w.left {
 		l.removeLocked(w)
 		l.giveBackLocked(g)
@@ -152,23 +153,6 @@ func (l *Line) giveBackLocked(g *Grant) {
 	l.queueLocked(&operation{op: giveOp(&g.take, g.At), sooner: true})
 }
 
-// Responded notes that a request has its response, or has ended without one. It returns the
-// instant from which its strict units count; that of the start where ctx ends before the
-// store reports it.
-func (l *Line) Responded(ctx context.Context, g *Grant) store.Instant {
-	if !g.strict { // only this goroutine changes it after the start
-		return g.At
-	}
-	l.mu.Lock()
-	g.endRenewalLocked()
-	l.mu.Unlock()
-	res, err := l.Do(ctx, store.Op{Kind: store.OpDone, ID: g.take.ID, Needs: g.take.Needs})
-	if err != nil {
-		return g.At
-	}
-	return res.At
-}
-
 // renew reports to the store, three times in a lease, that the strict units of g are still in
 // flight. A process that is gone renews nothing, and its units return after the lease.
 func (l *Line) renew(g *Grant) {
@@ -187,12 +171,13 @@ func (g *Grant) endRenewalLocked() {
 	}
 }
 
-// Done notes that what the response announces has been taken in, or that there is none. From
-// then on the request does not count as in flight.
+// Done notes that what the response announces has been noted, or that there is none, and has it
+// sent. From then on the request does not count as in flight.
 func (l *Line) Done(g *Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.flights, g)
+	l.flushLocked()
 }
 
 // InFlight returns how many units of a budget, or requests of an audience, are granted or

@@ -110,12 +110,15 @@ func (s *scope) concerns(a *Ask) bool {
 
 // Halt keeps the requests of a scope from starting in this process until release is called. It
 // holds while the body of a refusal is read, which announces the length of a pause. The store
-// and other processes do not know of it. A take that is out already may still be granted.
+// and other processes do not know of it. What a take that is out already is granted is given
+// back.
 func (l *Line) Halt(audience, only string) (release func()) {
 	s := &scope{audience, only}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.halted = append(l.halted, s)
+	l.recallLocked(s)
+	l.flushLocked()
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

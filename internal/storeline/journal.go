@@ -1,7 +1,6 @@
 package storeline
 
 import (
-	"maps"
 	"time"
 
 	"github.com/headway-go/headway/internal/awake"
@@ -11,7 +10,7 @@ import (
 
 // The times in a line.Journal of a request in line here are since its arrival. Only results of
 // the store reveal a pause that another process has announced, so that it is noted from then
-// on.
+// on. One that this process has raised is noted when the response brings it; see pausedLocked.
 
 // journalLocked returns the journal of w while the line may write to it, else nil. When w is
 // decided or has given up, the journal is its request's alone.
@@ -69,41 +68,4 @@ func (w *waiter) journalLateLocked(now time.Time, gate bool) {
 		at := now.Sub(w.arrived)
 		j.Late, j.Gate, j.FirstResponse = at, gate, min(at, j.FirstResponse)
 	}
-}
-
-// Paused notes that the requests of a scope, see Halt, are paused from now on: in their
-// journals, and by giving back what is reserved.
-func (l *Line) Paused(audience, only string, p line.Span) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.returnAllLocked()
-	paused := scope{audience, only}
-	for w := range l.eachLocked {
-		if j := w.journalLocked(); j != nil && paused.concerns(w.ask) {
-			at := awake.Now().Sub(w.arrived)
-			j.Pauses = append(j.Pauses, line.Span{From: at, To: at + p.To, Source: p.Source, Status: p.Status})
-		}
-	}
-}
-
-// mostPauses bounds how many pauses are remembered for IsNews.
-const mostPauses = 1024
-
-// IsNews reports whether it is line.IsNews that the pause of a key lasts so long from now.
-// Then it counts as reported.
-func (l *Line) IsNews(key string, length time.Duration) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := awake.Now()
-	if !line.IsNews(l.pauses[key].Sub(now), 0, length) {
-		return false
-	}
-	if len(l.pauses) >= mostPauses {
-		maps.DeleteFunc(l.pauses, func(_ string, end time.Time) bool { return !end.After(now) })
-	}
-	if l.pauses == nil || len(l.pauses) >= mostPauses {
-		l.pauses = map[string]time.Time{} // a pause that is reported once more does no harm
-	}
-	l.pauses[key] = now.Add(length)
-	return true
 }

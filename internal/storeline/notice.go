@@ -13,11 +13,17 @@ import (
 // observer. So they leave notices, and the next request that comes by reports them.
 
 // A Notice is something to report of the store: that it is down because of Err, or, where
-// all fields are zero, up again; or, while it is up, a Row or its clock.
+// all fields are zero, up again; or, while it is up, a Row, its clock, or a pause.
 type Notice struct {
 	Err  error
 	Row  *store.RowError // could not be read
 	Back time.Duration   // not zero: by how much the store's clock has been set back
+
+	// Raised is a pause that grows and that the store has made longer than Raised.Lasts: it
+	// lasts for Paused, from At, an instant of awake.Now.
+	Raised *Raised
+	Paused time.Duration
+	At     time.Time
 }
 
 // A rowName is a row of a store: what it remembers under one name.
@@ -41,6 +47,15 @@ func (c *Client) Notices() []Notice {
 	c.notices = nil
 	c.hasNotices.Store(false)
 	return notices
+}
+
+// notice gives a notice, unless there are too many.
+func (c *Client) notice(n Notice) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.notices) < mostNotices {
+		c.noticeLocked(n)
+	}
 }
 
 func (c *Client) noticeLocked(n Notice) {

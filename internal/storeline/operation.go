@@ -29,7 +29,7 @@ func (l *Line) queueLocked(o *operation) {
 // ends before that, Do returns its error, and the operation is done all the same.
 func (l *Line) Do(ctx context.Context, op store.Op) (store.Result, error) {
 	op.Group = l.Group()
-	o := &operation{op: op, sooner: op.Kind == store.OpGive, later: op.Kind == store.OpPause || op.Kind == store.OpLearn}
+	o := &operation{op: op, sooner: op.Kind == store.OpGive}
 	if op.Kind == store.OpSpend {
 		o.sooner, o.later = op.Needs[0].Cost < 0, op.Needs[0].Cost > 0
 	}

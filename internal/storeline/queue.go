@@ -49,8 +49,13 @@ type Line struct {
 	client *Client
 	key    lineKey
 	policy func() *Plan
-	users  int // while it is not zero the line stays; guarded by the client's mu, as place is
-	place  int // in the client's ring
+
+	// Guarded by the client's mu.
+	users       int // while it is not zero the line stays
+	place       int // in the client's ring
+	unsent      []*unsent
+	unsentOf    map[unsentKey]*unsent // the same
+	pausesNoted int                   // among them
 
 	// mu guards following fields. With it held, the client's mu and that of Ask.Local may
 	// be taken, never the other way round. It is not held while the store works.
@@ -81,11 +86,11 @@ type Line struct {
 	slots    int                  // in-flight slots that are taken
 	reserved map[string]*reserved // by class
 	recent   line.Recent          // the successes of requests without a limit
+	raised   bool                 // this process has raised a pause
 
-	// What the store has reported; see Known and IsNews.
-	known  map[string]*known // by the name of a budget or audience
-	names  []*known          // the same, in order of their first use
-	pauses map[string]time.Time
+	// What the store has reported; see Known.
+	known map[string]*known // by the name of a budget or audience
+	names []*known          // the same, in order of their first use
 }
 
 // A class is the requests in line with the same budgets, audiences and gate. It exists while it

@@ -106,7 +106,7 @@ func (l *Line) startReservedLocked(p *reserved, a *Ask, now time.Time) *Grant {
 	if !p.fits(a, now) || l.isFullLocked(a) {
 		return nil
 	}
-	g := &Grant{reserved: p, take: p.op, ask: a}
+	g := &Grant{Local: now, reserved: p, take: p.op, ask: a}
 	if a.Gate != nil {
 		if ok, _ := a.Local.PassGate(a.Gate, &g.Pass); !ok {
 			return nil
