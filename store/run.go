@@ -475,7 +475,7 @@ func (t *tx) learn(op *Op, res *Result) {
 	said := law.LimitSignal{
 		Left: l.Left, Limit: l.Limit, Reset: int64(l.Reset), Window: int64(l.Period), Resets: law.Resets(l.Resets),
 		Whole: l.Whole, Early: l.Early, Refused: l.Refused, Most: int64(l.Most), Pace: l.Pace, Started: min(l.Started, t.now), Own: l.Own, InFlight: l.InFlight,
-		Mark:      law.Mark{Used: l.Mark.Used, Gen: l.Mark.Generation, InFlight: int32(min(l.InFlight, math.MaxInt32))},
+		Mark:      law.Mark{Used: l.Mark.Used, Gen: l.Mark.Generation, InFlight: int32(min(max(l.Mark.InFlight, 0), math.MaxInt32))},
 		RuleLimit: l.RuleLimit, RulePeriod: int64(l.RulePeriod), RuleFills: l.RuleFills,
 	}
 	if said.Empty() {
@@ -491,6 +491,9 @@ func (t *tx) learn(op *Op, res *Result) {
 		return
 	}
 	h.Source = l.Source
+	if op.Only != "" && r.state != nil {
+		h.Limit.Of(r.state)
+	}
 	h.Limit.Update(t.now, said)
 	r.dirty = true
 	res.Announced = t.announcement(nil, where, h)

@@ -235,6 +235,9 @@ type Mark struct {
 	Window time.Duration
 	// Used is how many units counted, those of the request among them.
 	Used int64
+	// InFlight is how many units were in flight before the request started, as far as its
+	// process knows.
+	InFlight int64
 	// Generation tells which count that is: after a while without announcements, or when it
 	// shows that the server counts otherwise, another one begins.
 	Generation uint32

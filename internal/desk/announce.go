@@ -215,6 +215,7 @@ func (at *stored) limit(k *Ticket, key line.AnnouncedKey, dialect string, signal
 		where = op.Audience
 	}
 	op.Learn.Mark = at.grant.Mark(where, key)
+	op.Learn.Mark.InFlight = at.grant.Before(op.Learn.Own)
 	op.Learn.InFlight = at.line.InFlight(where, at.grant)
 	return at.line.AnnounceLimit(op)
 }

@@ -56,6 +56,7 @@ type Cap struct {
 	low      int64 // the least that was announced to requests without a Mark
 	drift    int64 // units that others have spent, as far as it shows
 
+	rule     State  // of the rule that the limit is; nil: none, or its owner does not know it
 	inFlight *int64 // units in flight of the requests that it concerns; nil in a store
 }
 
@@ -95,10 +96,14 @@ func NewCap(name string, inFlight *int64) *Cap {
 	return c
 }
 
+// Of says which rule's state the limit is of: when the count begins, the starts that it knows
+// count from their own instants.
+func (c *Cap) Of(rule State) { c.rule = rule }
+
 // clear forgets everything.
 func (c *Cap) clear() {
 	*c = Cap{
-		Name: c.Name, inFlight: c.inFlight, limit: -1, since: -Never, at: c.at, keep: -Never, till: -Never, newest: -Never, compared: -Never, updated: -Never,
+		Name: c.Name, rule: c.rule, inFlight: c.inFlight, limit: -1, since: -Never, at: c.at, keep: -Never, till: -Never, newest: -Never, compared: -Never, updated: -Never,
 		counter: noCounter, turns: noTurns, low: Unlimited, drift: c.drift,
 	}
 }
@@ -236,7 +241,10 @@ func (c *Cap) Give(taken Time, cost int64, _ bool) {
 	case taken >= c.since:
 		c.give(taken, cost, taken <= c.compared)
 	case c.lump > 0:
-		c.give(c.since, min(cost, c.lump), true)
+		given := c.given
+		if c.give(taken, min(cost, c.lump), true); c.given == given { // it counts as of since
+			c.give(c.since, min(cost, c.lump), true)
+		}
 	}
 }
 
@@ -342,7 +350,7 @@ func (c *Cap) Status(now Time) CapStatus {
 			s.Reset = c.till
 		}
 	case capFilling:
-		s.Reset = max(now, c.bucket.full.ceil())
+		s.Reset = c.bucket.earliestWith(now, max(0, c.bucket.Remaining(now))+1)
 	}
 	return s
 }

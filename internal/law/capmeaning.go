@@ -75,6 +75,7 @@ func (c *Cap) shows(now Time, s *LimitSignal) Resets {
 
 // countFor returns how the limit of s is counted, and its period.
 func (c *Cap) countFor(s *LimitSignal) (kind capKind, per int64) {
+	m := &c.meaning
 	per = s.Window
 	if s.Limit <= 0 {
 		return capCounter, per
@@ -96,6 +97,9 @@ func (c *Cap) countFor(s *LimitSignal) (kind capKind, per int64) {
 			return capRolling, per
 		}
 	default:
+		if per <= 0 && c.resets == ResetsRolling && s.Resets == ResetsUnknown {
+			per = m.unit // no unit takes longer to return
+		}
 		if per > 0 && s.RuleFills && s.RulePeriod == per && c.resets == ResetsUnknown {
 			return capFilling, per
 		}

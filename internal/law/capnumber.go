@@ -150,6 +150,13 @@ func (c *Cap) begin(now Time, kind capKind, per int64, s *LimitSignal) {
 		// a period, if they start evenly.
 		lump, _ = mulDiv(lump, per, 0, took)
 	}
+	known := c.rule != nil && kind == capRolling && s.RulePeriod >= per
+	if w := windowOf(c.rule); known && w != nil && !w.strict { // the rule knows when they started
+		w.expire(now)
+		lump = w.sum
+	} else {
+		known = false
+	}
 	gen := uint32(now>>20) | 1
 	if gen == c.gen {
 		gen += 2
@@ -164,7 +171,13 @@ func (c *Cap) begin(now Time, kind capKind, per int64, s *LimitSignal) {
 		c.left, c.begun = subSat(max(0, s.Limit), lump), now
 	case capRolling:
 		c.window = newRolling(s.Limit, per)
-		c.window.push(now, lump)
+		if !known {
+			c.window.push(now, lump)
+			break
+		}
+		for _, e := range c.rule.history(now) {
+			c.window.push(e.At, e.Cost)
+		}
 	case capFilling:
 		c.bucket = newFilling(s.Limit, per, now, lump)
 	}
@@ -192,6 +205,11 @@ func (c *Cap) correct(now Time, s *LimitSignal) (spent int64) {
 	}
 	if c.kind != capCounter || c.newest >= c.begun { // else it would be compared with another window
 		c.note(now, s.Started, c.newest, c.period(), c.over, x)
+	}
+	// More units have returned than one each longest reset: they return one by one, but each
+	// by itself.
+	if c.resets == ResetsUnit && s.Resets == ResetsUnknown && x < subSat(c.over, addSat(1, int64(s.Mark.InFlight))) {
+		c.resets = ResetsRolling
 	}
 	return c.learnOver(x, int64(s.Mark.InFlight))
 }
@@ -277,14 +295,17 @@ func (c *Cap) renew(now, newest Time, s *LimitSignal) {
 		}
 	}
 	c.until, c.grace = -Never, c.graceFor(c.period())
-	if c.kind == capCounter && end == Never && c.named && c.end > now {
+	if c.kind == capCounter && s.Reset < 0 && c.named && c.end > now {
 		return // this response does not repeat it
 	}
 	c.alone = Never
 	switch c.kind {
 	case capCounter:
 		c.open, c.early = false, s.Early
-		if c.named = end != Never; !c.named {
+		if s.Most > 0 {
+			end = min(end, addSat(now, s.Most)) // and one request asks then
+		}
+		if c.named = s.Reset >= 0; !c.named {
 			end = addSat(s.Started, lasting)
 			c.alone, c.end = end, Never
 		} else if s.Early || c.resets != ResetsWindow || c.per <= 0 {
@@ -319,7 +340,7 @@ func (c *Cap) renew(now, newest Time, s *LimitSignal) {
 			c.every = (s.Reset-1)/(max(0, s.Left)+1) + 1
 		}
 	}
-	if s.Most > 0 {
+	if s.Most > 0 && c.kind != capCounter {
 		c.keep = min(c.keep, addSat(now, s.Most))
 	}
 }

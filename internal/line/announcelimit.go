@@ -54,6 +54,9 @@ func (l *locked) announceLimit(r *LimitReport, needs []Need, marks *Marks, now l
 	}
 	a.Source = r.Source
 	c, b := a.Limit, a.Budget
+	if s.Rule != nil {
+		c.Of(s.Rule.state)
+	}
 	if r.Signal.Mark = marks.of(b); needs != nil {
 		r.Signal.Mark = markOf(needs, b)
 	}

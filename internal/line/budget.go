@@ -83,11 +83,13 @@ func (b *Budget) forget() {
 	}
 }
 
-// andAnnounced returns b and the announced limits of it.
-func (b *Budget) andAnnounced() []*Budget {
-	list := []*Budget{b}
-	for i := range b.announced {
-		list = append(list, b.announced[i].Budget)
+// andAnnounced returns budgets and the announced limits of them.
+func andAnnounced(budgets ...*Budget) []*Budget {
+	list := slices.Clip(budgets)
+	for _, b := range budgets {
+		for i := range b.announced {
+			list = append(list, b.announced[i].Budget)
+		}
 	}
 	return list
 }

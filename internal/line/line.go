@@ -384,7 +384,7 @@ func (line *Line) Give(b *Budget, taken time.Duration, cost int64) bool {
 	for i := range b.announced {
 		b.announced[i].Limit.Give(int64(taken), cost, false)
 	}
-	l.changed(now, false, b.andAnnounced()...)
+	l.changed(now, false, andAnnounced(b)...)
 	return true
 }
 
@@ -404,9 +404,7 @@ func (line *Line) Spend(n int64, budgets ...*Budget) (at time.Duration, ok bool)
 			b.announced[i].Limit.Spend(now, n)
 		}
 	}
-	for _, b := range budgets {
-		l.changed(now, n > 0, b.andAnnounced()...)
-	}
+	l.changed(now, n > 0, andAnnounced(budgets...)...)
 	return time.Duration(now), true
 }
 

@@ -29,6 +29,7 @@ type Grant struct {
 	take     store.Op // what it has taken
 	left     []int64  // under each need of take, after the start
 	marks    []store.Mark
+	before   int64 // how many requests were in flight before it
 	ask      *Ask
 	w        *waiter   // in the chain until Sent; nil: it never was
 	reserved *reserved // what it has started with; nil: the store was asked
@@ -58,6 +59,7 @@ func (l *Line) grantLocked(w *waiter, op *store.Op, res *store.Result, now time.
 		}
 	}
 	l.detachLocked(w)
+	g.before = int64(len(l.flights))
 	l.addFlightLocked(g)
 	if g.strict {
 		g.renew = time.AfterFunc(store.StrictLease/3, func() { l.renew(g) })
@@ -76,6 +78,10 @@ func (g *Grant) Remaining(budget string) int64 {
 	}
 	return math.MaxInt64
 }
+
+// Before returns how many units of requests like this one, if it needs cost of them, may have
+// been in flight before it.
+func (g *Grant) Before(cost int64) int64 { return g.before * cost }
 
 // Mark returns what an announced limit, of a budget or an audience, had counted after the
 // start; zero where it was not known then.

@@ -133,6 +133,7 @@ func (l *Line) startReservedLocked(p *reserved, a *Ask, now time.Time) *Grant {
 		g.marks = append(g.marks, m)
 	}
 	l.lowerAnnouncedLocked(&p.op, 1)
+	g.before = int64(len(l.flights))
 	l.addFlightLocked(g)
 	if p.left == 0 {
 		l.returnLocked(p)
