@@ -313,7 +313,7 @@ func (c *Cap) renew(now, newest Time, s *LimitSignal) {
 		}
 		// Of two requests of one instant, the one that arrived last knows more. An end that is
 		// less than a second earlier is the same, rounded otherwise.
-		if near := subSat(c.end, end); c.end == Never || near <= 0 || near > second && s.Started > newest {
+		if near := subSat(c.end, end); c.end == Never || near <= 0 || near > second && (s.Started > newest || s.Early) {
 			c.end = max(end, now)
 		}
 		if c.spread = -Never; s.Pace {
