@@ -19,7 +19,7 @@ import (
 )
 
 // base responds as the path says: /429 refuses with a Retry-After, /learn announces what
-// is left, /reset fails, /hang responds at the end of the test, all else is a 200.
+// is left (/learn?5 that it is 5), /reset fails, /hang responds at the end of the test, all else is a 200.
 type base struct {
 	over  chan struct{}
 	pause string // in seconds; empty for 40
@@ -36,7 +36,7 @@ func (b base) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Header.Set("Retry-After", cmp.Or(b.pause, "40"))
 	case "/learn":
 		resp.Header.Set("X-RateLimit-Limit", "5000")
-		resp.Header.Set("X-RateLimit-Remaining", "1234")
+		resp.Header.Set("X-RateLimit-Remaining", cmp.Or(req.URL.RawQuery, "1234"))
 		resp.Header.Set("X-RateLimit-Reset", fmt.Sprint(time.Now().Add(31*time.Minute).Unix()))
 		resp.Header.Set("X-RateLimit-Resource", "core")
 	case "/reset":
@@ -111,8 +111,8 @@ func newSceneOf(t *testing.T, pause string) *scene {
 		s.later(ctx, t, "GET", "https://api.payments.test/hang")
 	}
 	s.settle(t, func(h headway.HostStatus) bool { return h.Policy == "payments" && h.Waiting == 32 })
-	for range 3 {
-		s.now(t, "GET", "https://api.forge.test/learn", "", 0)
+	for left := 1236; left >= 1234; left-- {
+		s.now(t, "GET", fmt.Sprint("https://api.forge.test/learn?", left), "", 0)
 	}
 	s.now(t, "POST", "https://eu.mail.test/send", "tenant-3", 0)
 	s.now(t, "GET", "https://eu.mail.test/429", secret, 0)
