@@ -17,6 +17,12 @@ func left(limit, remaining, reset string) http.Header {
 	return http.Header{limit: {"1000000000"}, remaining: {"999999999"}, reset: {"60"}}
 }
 
+// of adds to headers the resource that they are about.
+func of(resource string, h http.Header) http.Header {
+	h["X-Ratelimit-Resource"] = []string{resource}
+	return h
+}
+
 // What starts at once allocates nothing.
 func TestAllocNothing(t *testing.T) {
 	if headway.RaceEnabled {
@@ -54,8 +60,11 @@ func TestAllocNothing(t *testing.T) {
 		"a retry":                 {policy: headway.Policy{Rules: []headway.Rule{first}}, ask: attempt(1)},
 		"three headers":           {policy: headway.Policy{Limits: []limiter.Limit{window}}, says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
 		"three headers and a key": {policy: headway.Policy{Rules: []headway.Rule{callKey}}, ask: key("a"), says: left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")},
-		"a rule's headers":        {policy: headway.Policy{Rules: []headway.Rule{{Name: "requests", Limit: window}}}, says: left("X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests")},
+		"a rule's headers":        {policy: headway.Policy{Rules: []headway.Rule{{Name: "calls", Announced: "requests", Limit: window}}}, says: left("X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests")},
 		"a structured field":      {policy: headway.Policy{Limits: []limiter.Limit{window}}, says: http.Header{"Ratelimit": {`"default";r=999999999;t=60`}, "Ratelimit-Policy": {`"default";q=1000000000;w=60`}}},
+		"a resource":              {policy: headway.Policy{Hosts: []string{"*"}, Limits: []limiter.Limit{window}}, ask: get("https://api.github.com/search/code"), says: of("search", left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"))},
+		"a resource and a key":    {policy: headway.Policy{Rules: []headway.Rule{callKey}}, ask: key("a"), says: of("search", left("X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"))},
+		"an endpoint":             {policy: headway.Policy{Hosts: []string{"*"}, Limits: []limiter.Limit{window}}, ask: get("https://api.x.com/2/users/12/tweets"), says: left("X-Rate-Limit-Limit", "X-Rate-Limit-Remaining", "X-Rate-Limit-Reset")},
 		"a wait budget":           {policy: headway.Policy{Limits: []limiter.Limit{window}, MaxWait: time.Second}},
 		"a shared one":            {policy: headway.Policy{Limits: []limiter.Limit{window}, Shared: true}},
 		"a breaker":               {policy: headway.Policy{Limits: []limiter.Limit{window}, Breaker: &breaker.Config{}}},

@@ -53,8 +53,19 @@
 // rules that have a Key, taken together, over all paths. A request without keys has
 // the identity of the host, or of all hosts of a Shared policy. A dialect may narrow
 // the pause to the requests of that identity under the first matching rule with
-// Methods or a Path, or widen it to the host. The longest pause wins, and no request
-// starts before it ends.
+// Methods or a Path, or to those that draw on the same resource, or widen it to the
+// host. The longest pause wins, and no request starts before it ends.
+//
+// A resource is what a server limits by itself: GitHub's search, a bucket of Discord's
+// in one channel, an endpoint of X's, a method of Slack's. Where a response names one,
+// or its dialect has limits for each endpoint, what it announces concerns only the
+// requests that draw on that: those that go the same route as one whose response has
+// named it before. The route is what the dialect makes of the request (see
+// retryafter.RouteDialect), else the Path of the first rule that has one and matches,
+// else method and path, without what looks like the name of a single object. A route
+// that has not been seen is held by no resource. The newest response to a route says
+// what it draws on. Over a Config.Store each process learns routes by itself, and
+// requests that are in line already when one is learned are not held by it.
 //
 // For 10 s after its end the k-th start comes no earlier than the end plus k times
 // the shortest interval of the request's limits, at most 1 s. Where the pause holds
@@ -135,7 +146,7 @@
 // on every path that does not send it. A Transport is safe for use by many
 // goroutines, has none of its own while nothing waits, and needs no closing. No
 // lock is held while a callback, an Observer or the network runs. The memory for
-// hosts and keys is bounded by Config.MaxHosts; one is forgotten only when that makes
-// no difference. Keys never leave the process in the clear: errors, events and
+// hosts, keys and resources is bounded by Config.MaxHosts; one is forgotten only when that
+// makes no difference, but for the routes of a resource. Keys never leave the process in the clear: errors, events and
 // snapshots carry a digest.
 package headway

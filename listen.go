@@ -109,6 +109,7 @@ func (v *request) obey(ctx context.Context, resp *http.Response, found, more boo
 	}
 	if found && v.policy.Server.Learn != LearnOff {
 		for i := range s.Limits() {
+			v.drawOn(s, s.Limits()[i].Resource)
 			v.announce(ctx, resp.StatusCode, s, &s.Limits()[i])
 		}
 	}
@@ -133,7 +134,7 @@ func (v *request) announce(ctx context.Context, status int, s *retryafter.Signal
 		return
 	}
 	e := Event{
-		Kind: EventLearned, Status: status, Dialect: s.Dialect, KeyDigest: got.KeyDigest, Drift: got.Drift,
+		Kind: EventLearned, Status: status, Dialect: s.Dialect, KeyDigest: got.KeyDigest, Resource: got.Resource, Drift: got.Drift,
 		Limit: max(0, signal.Limit), Remaining: l.Remaining, Reset: time.Duration(signal.Reset),
 		Cut: l.HasReset && l.Reset > v.policy.maxPause(),
 	}
@@ -207,17 +208,15 @@ func (p *policy) ruleOf(l *retryafter.LimitSignal) int {
 }
 
 // fit returns how well a server's limit fits the rule. The limit belongs to the rule that it
-// fits best. 3: by Announced. 2: by Name. 1: by the length of its windows. 0: it
-// does not. A rule with Announced takes no limit of another label.
+// fits best. 2: by Announced. 1: by the length of its windows, if it is not of one resource. 0:
+// it does not. A rule with Announced takes no limit of another label.
 func (r *rule) fit(l *retryafter.LimitSignal) int {
 	switch {
 	case l.Name != "" && r.of.Announced != "":
 		if strings.EqualFold(r.of.Announced, l.Name) {
-			return 3
+			return 2
 		}
-	case l.Name != "" && strings.EqualFold(r.Name, l.Name):
-		return 2
-	case l.HasWindow && !l.OtherUnit && r.Limit.Period() == l.Window:
+	case l.HasWindow && !l.OtherUnit && l.Resource == "" && r.Limit.Period() == l.Window:
 		return 1
 	}
 	return 0
@@ -242,6 +241,7 @@ func (v *request) refusedByServer(ctx context.Context, resp *http.Response, more
 	p, timed := pauseOf(s)
 	var first desk.Effect
 	if p.For > 0 {
+		v.drawOn(s, v.resourceOf(s))
 		var release func()
 		if !timed && more {
 			release = v.Halt(audienceOf(s))
@@ -258,19 +258,21 @@ func (v *request) refusedByServer(ctx context.Context, resp *http.Response, more
 	if !more {
 		return
 	}
-	scope := s.Scope
+	scope, resource := s.Scope, s.Resource
 	if read, ok := v.reader.ReadBody(status, resp.Header, peek.Body(ctx, resp), time.Now()); ok {
 		*s = read
 		readPlain(resp, s)
 	}
 	q, _ := pauseOf(s)
+	wider := resource != "" && s.Resource == "" // than one resource
 	switch {
-	case timed && q.For <= p.For: // a pause is not shortened
+	case timed && q.For <= p.For && !wider: // a pause is not shortened
 		return
-	case !timed && first.Lasts > 0 && q.For == p.For && s.Scope == scope: // the body adds nothing
+	case !timed && first.Lasts > 0 && q.For == p.For && s.Scope == scope && !wider: // the body adds nothing
 		v.reportPause(ctx, p, first)
 		return
 	}
+	v.drawOn(s, v.resourceOf(s))
 	if first.Final && first.Lasts > 0 {
 		q.Grow = false
 	}
@@ -339,7 +341,7 @@ func (v *request) reportPause(ctx context.Context, p *line.Pause, got desk.Effec
 	if got.Lasts == 0 || v.t.observer == nil || !v.IsNews(p) {
 		return
 	}
-	e := Event{Kind: EventPause, Status: p.Status, Dialect: p.Source, Cut: p.Cut, KeyDigest: got.KeyDigest, Pause: got.Lasts}
+	e := Event{Kind: EventPause, Status: p.Status, Dialect: p.Source, Cut: p.Cut, KeyDigest: got.KeyDigest, Resource: got.Resource, Pause: got.Lasts}
 	if got.Rule != nil {
 		e.Rule = got.Rule.Name
 	}

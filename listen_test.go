@@ -643,11 +643,11 @@ func (panicky) Read(_ int, h http.Header, _ time.Time) (retryafter.Signal, bool)
 	return retryafter.Signal{}, false
 }
 
-// A learned limit belongs to the rule of its name or window, with the rule's cost
+// A learned limit belongs to the rule of its label or window, with the rule's cost
 // and key.
 func TestLearnedLimitsBelongToRules(t *testing.T) {
 	policy := []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{
-		{Name: "tokens", Limit: limiter.PerMinute(100_000), Cost: headway.FromCallCost, Key: headway.FromCallKey},
+		{Name: "llm", Announced: "tokens", Limit: limiter.PerMinute(100_000), Cost: headway.FromCallCost, Key: headway.FromCallKey},
 		{Name: "tenant", Limit: limiter.PerHour(1000), Key: headway.FromCallKey},
 	}}}
 	play(t, policy, func(s *scene) {
@@ -664,20 +664,21 @@ func TestLearnedLimitsBelongToRules(t *testing.T) {
 		s.send("F", costs(301, "a"))
 		s.wantStarts("A@0s B@0s C@0s D@0s F@30s E@10m1s")
 		for _, l := range s.Snapshot()[0].Learned {
-			if l.KeyDigest == "" || l.Rule != "tokens" && (l.Rule != "tenant" || l.Window != time.Hour) {
+			if l.KeyDigest == "" || l.Rule != "llm" && (l.Rule != "tenant" || l.Window != time.Hour) {
 				s.Errorf("got %+v", l)
 			}
 		}
 	})
 }
 
-// A limit belongs to the rule with its label, before the rule of its name or period;
-// a rule with a label takes no limit with another one.
+// A limit belongs to the rule with its label, before the rule of its period; a rule with a
+// label takes no limit with another one, and its name is none.
 func TestAnnouncedNamesTheServersLimit(t *testing.T) {
 	policy := []headway.Policy{{Hosts: []string{"*"}, Rules: []headway.Rule{
 		{Name: "requests", Limit: limiter.PerMinute(1000)},
 		{Name: "calls", Announced: "Requests", Limit: limiter.PerHour(1000)},
 		{Name: "core", Announced: "other", Limit: limiter.PerHour(5000)},
+		{Name: "files", Limit: limiter.PerSecond(1000)},
 	}}}
 	announces := func(name string, window int) []string {
 		return []string{fmt.Sprintf(`RateLimit-Policy: %q;q=1000;w=%d`, name, window), fmt.Sprintf(`RateLimit: %q;r=900;t=60`, name)}
@@ -689,6 +690,7 @@ func TestAnnouncedNamesTheServersLimit(t *testing.T) {
 		}{
 			{"the label", "calls", announces("requests", 60)},
 			{"without case", "core", announces("OTHER", 60)},
+			{"the name of a rule", "learned files", announces("files", 3600*24)},
 			{"another label", "learned core", announces("core", 3600)},
 			{"the period", "requests", announces("x", 60)},
 			{"no label, the period", "calls", []string{"RateLimit-Limit: 1000, 1000;w=3600", "RateLimit-Remaining: 900", "RateLimit-Reset: 60"}},

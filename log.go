@@ -104,7 +104,7 @@ func (l *logger) first(e Event) (Event, bool) {
 	}
 	if full() {
 		ring = &l.coarse
-		e.Host, e.KeyDigest, e.Status, e.Dialect = "", "", 0, ""
+		e.Host, e.KeyDigest, e.Status, e.Dialect, e.Resource = "", "", 0, "", ""
 	}
 	if full() { // names of rules may be a server's
 		ring = &l.kinds
@@ -168,6 +168,7 @@ func (e *Event) attrs() []slog.Attr {
 	}
 	add(e.Rule != "", slog.String("rule", e.Rule))
 	add(e.KeyDigest != "", slog.String("key_digest", e.KeyDigest))
+	add(e.Resource != "", slog.String("resource", show.Text(e.Resource)))
 	add(e.Attempt > 0, slog.Int("attempt", e.Attempt))
 	switch e.Kind {
 	case EventStart, EventTake, EventSpend, EventSettle:

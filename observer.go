@@ -117,7 +117,7 @@ func (k EventKind) String() string {
 // and attempts at most. LogObserver and package debug use it to merge refusals.
 func (e *Event) Alike(o *Event) bool {
 	return e.Kind == o.Kind && e.Reason == o.Reason && e.Rule == o.Rule && e.KeyDigest == o.KeyDigest &&
-		e.Host == o.Host && e.Policy == o.Policy && e.Status == o.Status && e.Dialect == o.Dialect && e.Away == o.Away
+		e.Host == o.Host && e.Policy == o.Policy && e.Status == o.Status && e.Dialect == o.Dialect && e.Resource == o.Resource && e.Away == o.Away
 }
 
 // An Event is one decision. Which fields are set depends on its kind.
@@ -156,6 +156,9 @@ type Event struct {
 	Status int
 	// Dialect is the dialect of that response.
 	Dialect string
+	// Resource is the server's name for the resource, bucket or endpoint that the
+	// announced limit or pause is of; empty where it is not of one, or belongs to a rule.
+	Resource string
 	// Pause is the time from now in which no request that the pause concerns starts.
 	Pause time.Duration
 	// Cut is true when the server asked for more than the policy's Server.MaxPause.

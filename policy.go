@@ -191,8 +191,7 @@ type Rule struct {
 	// "requests" or "core": retryafter.LimitSignal.Name, compared without case. A limit
 	// with this label belongs to this rule, and no other labelled limit does. Two rules
 	// of a policy may have the same label only if their Methods, Path or Key differ.
-	// Empty means that the limit is matched by Name, or else by its period; see
-	// LearnMode.
+	// Empty means that the limit is matched by its period; see LearnMode. Name is no label.
 	Announced string
 	// Methods are the request methods that the rule applies to, compared
 	// exactly: "GET" does not cover HEAD. Empty means every method.
@@ -229,13 +228,13 @@ type Rule struct {
 
 // LearnMode is what a policy does with the limits that responses announce: so many
 // units left until a reset. An announced limit belongs to the rule whose Announced is
-// its label, else to the rule whose Name is its label (both compared without case),
-// else, if it counts requests, to the rule of its period, with that rule's costs and
-// keys. Otherwise it is a rule of its own, which costs each
-// request of the identity that received the response 1 unit. Where the request has
+// its label, compared without case, else, if it counts requests and is of no resource, to
+// the rule of its period, with that rule's costs and keys. Otherwise it is a rule of its
+// own, which costs each request of the identity that received the response 1 unit, or
+// each that draws on the same resource. Where the request has
 // keys, the rule must have all of them: what a server announces to one tenant does not
 // apply to a budget that others share. Two rules have the same keys if they have the
-// same Key function. At most 8 limits are kept for each identity or budget.
+// same Key function. At most 8 limits are kept for each identity, resource or budget.
 type LearnMode uint8
 
 const (

@@ -144,7 +144,7 @@ func (t *Transport) reportNotices(ctx context.Context) {
 	}
 	var list []Event
 	for _, n := range notices {
-		e := Event{Kind: EventStoreDown, Policy: n.Policy, Host: n.Host, Rule: n.Rule, KeyDigest: n.KeyDigest, Err: n.Err}
+		e := Event{Kind: EventStoreDown, Policy: n.Policy, Host: n.Host, Rule: n.Rule, KeyDigest: n.KeyDigest, Resource: n.Resource, Err: n.Err}
 		switch {
 		case n.Row != nil:
 			e.Kind, e.Err, e.Away = EventStoreRow, n.Row, !n.Row.Anew

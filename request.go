@@ -40,7 +40,7 @@ func (t *Transport) roundTrip(req *http.Request, reading *attempt.Reading) (*htt
 	if req.URL == nil || with != nil && with.Bypass { // the base transport has an error for no URL
 		return t.base.RoundTrip(req)
 	}
-	if r := t.findRoute(req.URL); r != nil && r.budgets != nil && with == nil && ctx.Err() == nil {
+	if r := t.findRoute(req.URL); r != nil && r.budgets != nil && with == nil && r.host.Names() == "" && ctx.Err() == nil {
 		var marks line.Marks
 		if at, pass, ok := desk.Start(ctx, r.host, r.gate, r.budgets, r.listens, &marks); ok {
 			if t.observer != nil {
@@ -143,6 +143,9 @@ func (v *request) match(call Call) *KeyError {
 		v.Exact = v.Exact || r.settles(call)
 	}
 	v.open(v.waitBudget(v.req.Context(), call))
+	if v.routed {
+		v.findRoute()
+	}
 	return nil
 }
 
@@ -183,10 +186,14 @@ func (v *request) enter(ctx context.Context) (*line.Refusal, error) {
 		v.t.reportNotices(ctx)
 		v.opened(ctx)
 		v.t.reportChanges(v.Gate)
-		if err != desk.ErrAgain {
+		switch err {
+		case desk.ErrAgain:
+			v.record.leftStore(v)
+		case desk.ErrRoute:
+			v.findRoute()
+		default:
 			return refusal, err
 		}
-		v.record.leftStore(v)
 	}
 }
 

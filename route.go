@@ -26,6 +26,7 @@ type route struct {
 	policy  *policy      // nil: none
 	reader  *retryafter.Reader
 	listens bool // what responses announce is used
+	routed  bool // which way a request goes matters from the first one on; see request.findRoute
 
 	config *config // the route holds while these policies are in force
 	name   string  // the canonical host
@@ -47,6 +48,7 @@ func (t *Transport) route(u *url.URL) route {
 	r.name, r.policy = strings.Clone(name), p // of the URL nothing stays
 	if p != nil {
 		r.reader, r.listens = inside.ForHost(p.reader, r.name), p.plan.Listens
+		r.routed = r.listens && inside.Routed(r.reader)
 	} else {
 		t.putRoute(u, r)
 	}
@@ -71,7 +73,7 @@ func (t *Transport) remember(u *url.URL, of *route, h *roster.Host, g *roster.Ga
 	}
 	r := *of
 	r.host, r.gate, r.budgets = h, g, nil
-	if r.policy.uniform() {
+	if r.policy.uniform() && !r.routed {
 		r.budgets = t.desk.Budgets(r.policy.plan, h, g)
 	}
 	t.putRoute(u, r)

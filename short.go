@@ -103,10 +103,14 @@ func (r *route) obey(t *Transport, req *http.Request, at time.Duration, inFlight
 
 // announce is request.announce for all limits that a response announces to a request that
 // sendStarted has sent, of which nothing is reported. With the last it ends the flight, under
-// one lock. It is false where request.announce has to look for what was forgotten meanwhile.
+// one lock. It is false where request.announce has to look for what was forgotten meanwhile,
+// or for a resource.
 func (r *route) announce(at time.Duration, status int, s *retryafter.Signal, marks *line.Marks, inFlight *bool) bool {
 	if r.policy.Server.Learn == LearnOff {
 		return true
+	}
+	if namesResource(s) {
+		return false
 	}
 	list := s.Limits()
 	last := len(list) - 1

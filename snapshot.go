@@ -64,6 +64,9 @@ type PauseStatus struct {
 	// Overflow says that it holds up only the identities that there is no room to
 	// remember; see Config.MaxHosts.
 	Overflow bool
+	// Resource is the server's name for the resource, bucket or endpoint that it holds
+	// up; empty where it is not about one.
+	Resource string
 	// Left is the time until its end.
 	Left time.Duration
 	// Source is the dialect of the response; empty if the response gave no time
@@ -80,6 +83,9 @@ type LearnedStatus struct {
 	KeyDigest string
 	// Overflow is as in PauseStatus.
 	Overflow bool
+	// Resource is the server's name for the resource, bucket or endpoint that the limit
+	// is of; empty where it is not of one, or belongs to a rule.
+	Resource string
 	// Source is the dialect of the response.
 	Source string
 	// Window is the limit's period, by the response or the vendor's documentation; zero
@@ -155,14 +161,14 @@ func hostStatus(st *desk.Status) HostStatus {
 			rule = a.Rule.Name
 		}
 		if a.Pause > 0 {
-			h.Pauses = append(h.Pauses, PauseStatus{Rule: rule, KeyDigest: a.KeyDigest, Overflow: a.Shared, Left: a.Pause, Source: a.Source})
+			h.Pauses = append(h.Pauses, PauseStatus{Rule: rule, KeyDigest: a.KeyDigest, Overflow: a.Shared, Resource: a.Resource, Left: a.Pause, Source: a.Source})
 			continue
 		}
 		if rule == "" {
 			rule = learnedName(a.Name)
 		}
 		h.Learned = append(h.Learned, LearnedStatus{
-			Rule: rule, KeyDigest: a.KeyDigest, Overflow: a.Shared, Source: a.Source, Window: a.Window, Limit: max(0, a.Limit),
+			Rule: rule, KeyDigest: a.KeyDigest, Overflow: a.Shared, Resource: a.Resource, Source: a.Source, Window: a.Window, Limit: max(0, a.Limit),
 			Remaining: a.Left, Reset: a.Reset, Age: a.Age, Drift: a.Drift,
 		})
 	}

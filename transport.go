@@ -24,10 +24,11 @@ type Config struct {
 	Policies []Policy
 	// Observer receives every decision. Nil means none.
 	Observer Observer
-	// MaxHosts bounds how many hosts and keys are remembered. One is forgotten only
-	// when that makes no difference. When none can be forgotten, new hosts share one
-	// overflow entry of their policy (budgets, line, slots and breaker), new keys
-	// share one of their host, and EventOverflow reports it. Each host with a breaker
+	// MaxHosts bounds how many hosts, keys and servers' resources are remembered. One is
+	// forgotten only when that makes no difference. When none can be forgotten, new hosts
+	// share one overflow entry of their policy (budgets, line, slots and breaker), new
+	// keys share one of their host, and EventOverflow reports it; what is announced of a
+	// new resource applies to the whole identity. Each host with a breaker
 	// under a Shared policy counts, and so does each combination of keys where several
 	// rules of a request have one. A pause or a limit that a server announces to one
 	// of the keys that share an overflow entry applies to all of them, and to no
@@ -149,6 +150,10 @@ func (t *Transport) Delay(req *http.Request) (time.Duration, error) {
 		return 0, err
 	}
 	d, err := t.desk.Delay(ctx, &v.Ticket)
+	if err == desk.ErrRoute {
+		v.findRoute()
+		d, err = t.desk.Delay(ctx, &v.Ticket)
+	}
 	v.opened(ctx)
 	if err != ctx.Err() { // the store's, and d is the time until it can be asked again
 		err = nil

@@ -167,10 +167,11 @@ func (b budget) Fill() int64 { return fill(b.Remaining, b.Most) }
 
 // A pause says until when which requests are held, and why.
 type pause struct {
-	Rule   string `json:"rule,omitempty"`
-	Key    string `json:"key_digest,omitempty"`
-	Left   span   `json:"left_seconds"`
-	Source string `json:"source,omitempty"`
+	Rule     string `json:"rule,omitempty"`
+	Key      string `json:"key_digest,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	Left     span   `json:"left_seconds"`
+	Source   string `json:"source,omitempty"`
 	// Following fields are known where a Recent has seen the response.
 	Status int    `json:"status,omitempty"`
 	From   string `json:"from,omitempty"`
@@ -182,6 +183,7 @@ type pause struct {
 type learned struct {
 	Rule      string `json:"rule"`
 	Key       string `json:"key_digest,omitempty"`
+	Resource  string `json:"resource,omitempty"` // unless Rule says it
 	Source    string `json:"source"`
 	Limit     count  `json:"limit,omitempty"`
 	Window    span   `json:"window_seconds,omitempty"`
@@ -327,8 +329,11 @@ func newHost(s headway.HostStatus, all *sight, in window) host {
 		h.Pauses = append(h.Pauses, newPause(s, p, all))
 	}
 	for _, l := range limits {
+		if l.Rule == "learned "+l.Resource {
+			l.Resource = ""
+		}
 		h.Learned = append(h.Learned, learned{
-			Rule: l.Rule, Key: l.KeyDigest, Source: l.Source, Limit: count(l.Limit), Window: span(l.Window),
+			Rule: l.Rule, Key: l.KeyDigest, Resource: l.Resource, Source: l.Source, Limit: count(l.Limit), Window: span(l.Window),
 			Remaining: count(l.Remaining), Reset: span(l.Reset), Age: span(l.Age), Drift: count(l.Drift),
 		})
 	}
@@ -356,12 +361,12 @@ func reason(e headway.Event) string {
 
 // newPause adds to a pause the response that raised it, if it is known.
 func newPause(s headway.HostStatus, p headway.PauseStatus, all *sight) pause {
-	row := pause{Rule: p.Rule, Key: p.KeyDigest, Left: span(p.Left), Source: p.Source}
+	row := pause{Rule: p.Rule, Key: p.KeyDigest, Resource: p.Resource, Left: span(p.Left), Source: p.Source}
 	for _, h := range all.pauses {
 		// A status without a host is of a policy whose hosts share all, or of those
 		// that share an overflow entry.
 		e := h.Event
-		if e.Policy == s.Policy && (e.Host == s.Host || s.Host == "") && e.Rule == p.Rule && e.KeyDigest == p.KeyDigest {
+		if e.Policy == s.Policy && (e.Host == s.Host || s.Host == "") && e.Rule == p.Rule && e.KeyDigest == p.KeyDigest && e.Resource == p.Resource {
 			row.Status, row.From, row.Ago, row.Cut = e.Status, e.Host, span(all.at.Sub(h.Last)), e.Cut
 			break
 		}

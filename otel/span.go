@@ -148,12 +148,13 @@ const mostPauses = 16
 type pause struct {
 	cause
 	rule, digest string
+	ofResource   bool // and so of some requests only, which their events do not show
 	until        time.Time
 }
 
 func (p *pauses) add(ctx context.Context, e *headway.Event) {
 	now := time.Now()
-	n := pause{rule: e.Rule, digest: e.KeyDigest, until: now.Add(e.Pause)}
+	n := pause{rule: e.Rule, digest: e.KeyDigest, ofResource: e.Resource != "", until: now.Add(e.Pause)}
 	n.from, n.by = now, trace.SpanContextFromContext(ctx)
 	n.attrs = []attribute.KeyValue{causeKey.String("pause"), pauseKey.Float64(e.Pause.Seconds())}
 	if e.Status > 0 {
@@ -194,5 +195,5 @@ func (p *pauses) during(e *headway.Event, arrived, now time.Time) (causes []caus
 
 // holds reports whether a pause holds a request, as far as its event shows.
 func (p *pause) holds(e *headway.Event) bool {
-	return (p.rule == "" || p.rule == e.Rule) && (p.digest == "" || p.digest == e.KeyDigest)
+	return !p.ofResource && (p.rule == "" || p.rule == e.Rule) && (p.digest == "" || p.digest == e.KeyDigest)
 }

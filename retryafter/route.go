@@ -3,6 +3,7 @@ package retryafter
 import (
 	"net/http"
 	"strings"
+	_ "unsafe" // for go:linkname
 )
 
 // routes says how a dialect tells requests apart that draw on different limits.
@@ -44,6 +45,86 @@ func (b *builtin) appendRoute(dst []byte, req *http.Request) []byte {
 	}
 	return dst
 }
+
+// routed reports whether a request's route is known to matter before any response has named
+// a resource: the host is one whose dialect tells routes apart, or such a dialect is chosen.
+//
+//lint:ignore U1000 internal/inside links to it
+//go:linkname routed
+func routed(r *Reader) bool {
+	for _, d := range r.custom {
+		if _, ok := d.(RouteDialect); ok {
+			return true
+		}
+	}
+	return r.router() != nil
+}
+
+// router returns the chosen dialect that tells routes apart, or nil.
+func (r *Reader) router() *builtin {
+	if r.host != nil {
+		if r.host.routes == noRoutes {
+			return nil
+		}
+		return r.host
+	}
+	for _, l := range r.listed {
+		if l.routes != noRoutes {
+			return l
+		}
+	}
+	return nil
+}
+
+// routeTo appends the route of a request to the empty dst: by the dialects of the caller's,
+// else by the built-in one that responses of the host have been read in, if there were any,
+// else by that of the host, else by method and path. Nothing is appended where it is too
+// long. named is true if the dialect knows better than anybody else which requests draw on
+// the same limits.
+//
+//lint:ignore U1000 internal/inside links to it
+//go:linkname routeTo
+func routeTo(r *Reader, dialect string, dst []byte, req *http.Request) (route []byte, named bool) {
+	for _, d := range r.custom {
+		if d, ok := d.(RouteDialect); ok {
+			if route := d.Route(req); route != "" {
+				return append(dst, route[:min(len(route), maxRoute)]...), true
+			}
+		}
+	}
+	b := rows[dialect]
+	if b == nil || b.routes == noRoutes {
+		b = r.router()
+	}
+	if b != nil {
+		if route = b.appendRoute(dst, req); len(route) > 0 {
+			return route, !b.perPath
+		}
+	}
+	return appendPath(dst, req.Method, req.URL.Path, false), false
+}
+
+// resourceOf appends to the empty dst what tells a resource that a response to the request
+// has named apart from all others.
+//
+//lint:ignore U1000 internal/inside links to it
+//go:linkname resourceOf
+func resourceOf(dialect string, dst []byte, req *http.Request, resource string) []byte {
+	dst = append(dst, resource...)
+	if b := rows[dialect]; b != nil && b.routes == routesDiscord {
+		dst = append(dst, majorPart(discordPath(req.URL.Path))...)
+	}
+	return dst
+}
+
+// rows are the rows of the table by name.
+var rows = func() map[string]*builtin {
+	m := make(map[string]*builtin, len(table))
+	for _, row := range table {
+		m[row.name] = row
+	}
+	return m
+}()
 
 // appendPath appends a method and a path in which a * stands for the name of a single
 // object: GET /2/users/*/tweets. With major, the top-level resource of Discord keeps its

@@ -25,6 +25,7 @@ type Effect struct {
 	Lasts     time.Duration // of a pause, from now; zero: no request waits longer by it
 	Final     bool          // a later pause cannot replace it
 	Rule      *roster.Rule  // which it concerns; nil: no single one
+	Resource  string        // the server's name for the resource that it concerns; empty: none
 	KeyDigest string
 	Drift     int64 // of a limit: units that others have spent
 }
@@ -41,7 +42,11 @@ func (k *Ticket) narrowest() *roster.Claim {
 	return nil
 }
 
-// Pause raises the pause that a response requests, also for the requests in line. Over a store
+// Narrow reports whether a rule that is for some methods or paths only has a claim.
+func (k *Ticket) Narrow() bool { return k.narrowest() != nil }
+
+// Pause raises the pause that a response requests, also for the requests in line. It concerns
+// the requests of an audience or, after DrawOn, those that draw on the resource. Over a store
 // it holds in this process at once, and the store receives it afterwards. Effect.Lasts is then
 // as far as this process knows.
 func (k *Ticket) Pause(p *line.Pause, to Audience) (e Effect) {
@@ -63,10 +68,13 @@ func (k *Ticket) pauseLocal(p *line.Pause, to Audience) (e Effect) {
 		if to != ToAll && k.identity.audience != 0 {
 			p.Identity, e.KeyDigest = k.identity.audience, k.label()
 		}
-		if c := k.narrowest(); to == ToRule && c != nil {
+		if c := k.narrowest(); to == ToRule && c != nil && k.named == nil {
 			p.Rule, e.Rule = c.Budget, c.Rule
 		}
 		p.Open = k.Plan.Open && p.Identity == 0 && p.Rule == nil
+		if k.named != nil {
+			p.Identity, e.Resource = k.named.ID, k.named.Name
+		}
 		e.Lasts, err = k.Host.Line.AnnouncePause(p)
 		return err
 	})
@@ -96,10 +104,13 @@ func (k *Ticket) Halt(to Audience) (release func()) {
 }
 
 // Limit takes in how many units of a limit the server has announced to be left: of the budget of
-// a claim or, where that is nil, of the request's identity.
+// a claim or, where that is nil, of what DrawOn was told or else of the request's
+// identity.
 func (k *Ticket) Limit(key line.AnnouncedKey, dialect string, signal law.LimitSignal, c *roster.Claim) (e Effect) {
 	if c != nil {
 		e.Rule = c.Rule
+	} else {
+		e.Resource = k.resourceName()
 	}
 	if k.stored != nil {
 		e.OK = k.stored.limit(k, key, dialect, &signal, c) == nil
@@ -111,10 +122,10 @@ func (k *Ticket) Limit(key line.AnnouncedKey, dialect string, signal law.LimitSi
 		own := int64(1)
 		if c != nil {
 			r.Scope.Rule, own = c.Budget, c.Cost
-		} else {
-			r.Scope.Identity = k.identity.audience
+		} else if r.Scope.Identity = k.identity.audience; k.named != nil {
+			r.Scope.Identity = k.named.ID
 		}
-		if k.grant.InFlight {
+		if k.grant.InFlight && (c != nil || k.named == nil || k.grant.DrawsOn(k.named.ID)) {
 			r.Signal.Own = own
 		}
 		e.Drift, err = k.Host.Line.AnnounceLimit(&r, k.needs.All(), nil, nil)
@@ -152,7 +163,7 @@ func (k *Ticket) Succeeded() {
 		return
 	}
 	if k.announced {
-		k.Host.Line.Succeeded(k.identity.audience, k.At)
+		k.Host.Line.Succeeded(k.grant.Who(), k.At)
 	}
 	if open {
 		k.Host.Line.Served(k.At, false)
@@ -165,6 +176,9 @@ func (at *stored) audienceOf(k *Ticket, to Audience) (audience, only string) {
 	audience = all
 	if to != ToAll {
 		audience = k.audience()
+	}
+	if k.named != nil {
+		return audience + k.named.Stored, ""
 	}
 	if c := k.narrowest(); to == ToRule && c != nil {
 		only = k.budget(c)
@@ -183,13 +197,14 @@ func (at *stored) pause(k *Ticket, p *line.Pause, to Audience) (e Effect) {
 	for i := range p.Limits {
 		op.Pause.Limits = append(op.Pause.Limits, limitOf(&p.Limits[i]))
 	}
+	e.Resource = k.resourceName()
 	if op.Audience, op.Only = at.audienceOf(k, to); op.Audience != all {
 		e.KeyDigest = k.label()
 	}
 	if op.Only != "" {
 		e.Rule = k.narrowest().Rule
 	}
-	if k.Plan.Open && op.Audience == all && op.Only == "" {
+	if k.Plan.Open && op.Only == "" && (op.Audience == all || k.named != nil && k.identity.of == 0) {
 		op.Pause.Found = max(1, at.line.Found(op.Pause.Started))
 	}
 	local := at.pauseInMemory(k, p, to)
@@ -210,6 +225,9 @@ func (at *stored) limit(k *Ticket, key line.AnnouncedKey, dialect string, signal
 	case c != nil:
 		op.Only, op.Learn.Own = k.budget(c), c.Cost
 		where = op.Only
+	case k.named != nil:
+		op.Audience = k.audience() + k.named.Stored
+		where = op.Audience
 	case k.identity.of != 0:
 		op.Audience = k.audience()
 		where = op.Audience

@@ -129,7 +129,14 @@ type Ticket struct {
 	before   time.Duration // how long it waited in a store's line that it has left
 	strictAt time.Duration // from when on its strict units count; see Responded
 
+	// See SetRoute and DrawOn.
+	route    uint64           // a hash; zero: none
+	resource *roster.Resource // what it draws on by its route; nil: that is not known
+	named    *roster.Resource // what its response is about; nil: the identity
+	namedBy  uint64           // the route that draws on it
+
 	located, granted, handed, responded bool
+	routed                              bool // SetRoute was called
 	announced                           bool // its needs have what a response has brought
 }
 
@@ -186,8 +193,8 @@ var ErrAgain error = errAgain{}
 // is given.
 func (d *Desk) Open(k *Ticket, p *roster.Plan, name string) { k.desk, k.Plan, k.Name = d, p, name }
 
-// Enter waits until the request may start, and takes what it needs; or it returns a refusal, or
-// the plain error of a context that is over. Those due at one instant return one after another,
+// Enter waits until the request may start, and takes what it needs; or it returns a refusal, the
+// plain error of a context that is over, ErrAgain or ErrRoute. Those due at one instant return one after another,
 // each when the one before it hands over. Return must follow in any case.
 func (d *Desk) Enter(ctx context.Context, k *Ticket) (*line.Refusal, error) {
 	if d.store == nil || k.Down != nil {
@@ -207,14 +214,14 @@ func (d *Desk) Delay(ctx context.Context, k *Ticket) (time.Duration, error) {
 	if d.store != nil {
 		wait, err := d.delayStore(ctx, k)
 		switch {
-		case err == nil || err == ctx.Err():
+		case err == nil || err == ctx.Err() || err == ErrRoute:
 			return wait, err
 		case k.Plan.Down == roster.Refuse:
 			return d.retryIn(err), d.why(err)
 		}
 		d.leaveStore(k, err)
 	}
-	return d.delayLocal(k), nil
+	return d.delayLocal(k)
 }
 
 // Need returns the claim of the need with an index, or nil.

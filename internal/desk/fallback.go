@@ -100,9 +100,9 @@ func share(l law.Spec, of float64) law.Spec {
 // the store has made longer, with how long it lasts from now.
 type Notice struct {
 	storeline.Notice
-	Policy, Host, Rule, KeyDigest string
-	Pause                         *line.Pause
-	Lasts                         time.Duration
+	Policy, Host, Rule, KeyDigest, Resource string
+	Pause                                   *line.Pause
+	Lasts                                   time.Duration
 }
 
 // Notices returns, once and to one caller, what has happened to the store.

@@ -78,7 +78,7 @@ func (k *Ticket) chooseAudience() {
 // newcomers where there is no room for it alone.
 func (k *Ticket) openAudience() error {
 	k.chooseAudience()
-	isNew, err := k.Host.Line.OpenAudience(k.identity.audience, k.label(), k.owner())
+	isNew, err := k.Host.Line.OpenAudience(k.identity.audience, k.label(), "", k.owner())
 	k.Overflows = k.Overflows || isNew && k.identity.audience == k.identity.newcomers
 	return err
 }

@@ -41,6 +41,7 @@ func (k *Ticket) openBudgets() {
 		}
 	}
 	k.chooseAudience()
+	k.findResource()
 }
 
 // enterLocal is Enter in memory, in the successor where the line has been forgotten.
@@ -48,6 +49,9 @@ func (d *Desk) enterLocal(ctx context.Context, k *Ticket) (*line.Refusal, error)
 	for {
 		if k.locate(); k.Overflows {
 			return nil, ErrAgain
+		}
+		if k.lacksRoute() {
+			return nil, ErrRoute
 		}
 		if k.Gate != nil && !k.Gate.Closed() { // the first look, before anything is looked up
 			if r, err := k.Host.Line.CheckGate(k.Gate.Side()); err != nil {
@@ -61,7 +65,7 @@ func (d *Desk) enterLocal(ctx context.Context, k *Ticket) (*line.Refusal, error)
 		}
 		own := len(k.needs.All())
 		ask := line.Ask{
-			Needs: k.needs.All(), MaxWait: k.MaxWait, NoSlot: k.Quota, Identity: k.identity.audience, Key: k.identity.of,
+			Needs: k.needs.All(), MaxWait: k.MaxWait, NoSlot: k.Quota, Who: k.who(), Key: k.identity.of,
 			InFlight: !k.Quota && k.Plan.Listens,
 		}
 		grant, needs, refusal, err := k.Host.Line.Enter(ctx, &ask, k.Gate.Side(), k.Journal)
@@ -76,14 +80,16 @@ func (d *Desk) enterLocal(ctx context.Context, k *Ticket) (*line.Refusal, error)
 	}
 }
 
-func (d *Desk) delayLocal(k *Ticket) time.Duration {
-	k.locate()
-	k.openBudgets()
-	r := k.Host.Line.Delay(&line.Ask{Needs: k.needs.All(), NoSlot: k.Quota, Identity: k.identity.audience}, k.Gate.Side())
-	if r == nil {
-		return 0
+func (d *Desk) delayLocal(k *Ticket) (time.Duration, error) {
+	if k.locate(); k.lacksRoute() {
+		return 0, ErrRoute
 	}
-	return r.RetryAfter
+	k.openBudgets()
+	r := k.Host.Line.Delay(&line.Ask{Needs: k.needs.All(), NoSlot: k.Quota, Who: k.who()}, k.Gate.Side())
+	if r == nil {
+		return 0, nil
+	}
+	return r.RetryAfter, nil
 }
 
 // retry does what needs the host, the claims' budgets and the request's audience, again with
@@ -91,7 +97,9 @@ func (d *Desk) delayLocal(k *Ticket) time.Duration {
 func (k *Ticket) retry(do func() error) error {
 	for {
 		err := do()
-		if errors.Is(err, line.ErrNoAudience) {
+		if errors.Is(err, line.ErrNoAudience) && k.named != nil {
+			err = k.openResource()
+		} else if errors.Is(err, line.ErrNoAudience) {
 			err = k.openAudience()
 		} else if !errors.Is(err, line.ErrRetired) {
 			return err
@@ -99,6 +107,9 @@ func (k *Ticket) retry(do func() error) error {
 		if err != nil {
 			k.locate()
 			k.openBudgets()
+			if k.named != nil {
+				k.learn(k.named)
+			}
 		}
 	}
 }

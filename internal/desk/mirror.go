@@ -15,7 +15,7 @@ import (
 
 // inMemory returns the request as one that memory decides for.
 func (k *Ticket) inMemory() *Ticket {
-	m := &Ticket{Ask: k.Ask, desk: k.desk, identity: k.identity}
+	m := &Ticket{Ask: k.Ask, desk: k.desk, identity: k.identity, route: k.route, routed: k.routed, named: k.named, namedBy: k.namedBy}
 	m.Claims.set(slices.Clone(k.Claims.All()))
 	m.Journal = nil
 	m.locate()
@@ -29,6 +29,7 @@ func (at *stored) pauseInMemory(k *Ticket, p *line.Pause, to Audience) Effect {
 		at.memory = k.inMemory()
 	}
 	m := at.memory
+	m.named, m.namedBy = k.named, k.namedBy
 	p.Started = m.Host.Line.InstantOf(at.grant.Local)
 	return m.pauseLocal(p, to)
 }
@@ -37,7 +38,7 @@ func (at *stored) pauseInMemory(k *Ticket, p *line.Pause, to Audience) Effect {
 func (at *stored) succeeded(k *Ticket) {
 	if raised := at.line.Succeeded(at.ask.Audiences, int64(k.At)); raised {
 		m := k.inMemory()
-		m.Host.Line.Succeeded(m.identity.audience, m.Host.Line.InstantOf(at.grant.Local))
+		m.Host.Line.Succeeded(m.who(), m.Host.Line.InstantOf(at.grant.Local))
 	}
 }
 
@@ -51,7 +52,7 @@ type longer struct {
 
 // longerOf returns p, which a response to k has raised with an effect.
 func (k *Ticket) longerOf(p *line.Pause, to Audience, e Effect) *longer {
-	g := &longer{request: Ticket{Ask: k.Ask, desk: k.desk, identity: k.identity}, pause: *p, to: to, effect: e}
+	g := &longer{request: Ticket{Ask: k.Ask, desk: k.desk, identity: k.identity, named: k.named, namedBy: k.namedBy}, pause: *p, to: to, effect: e}
 	g.request.Claims.set(slices.Clone(k.Claims.All()))
 	return g
 }
@@ -72,7 +73,8 @@ func (g *longer) follow(n *Notice) bool {
 	if e.Lasts == 0 || !m.Host.Line.IsNews(&p) {
 		return false
 	}
-	n.Policy, n.Host, n.KeyDigest, n.Pause, n.Lasts = m.Plan.Name, m.Name, g.effect.KeyDigest, &g.pause, e.Lasts
+	n.Policy, n.Host, n.KeyDigest, n.Resource = m.Plan.Name, m.Name, g.effect.KeyDigest, g.effect.Resource
+	n.Pause, n.Lasts = &g.pause, e.Lasts
 	if r := g.effect.Rule; r != nil {
 		n.Rule = r.Name
 	}

@@ -1,6 +1,8 @@
 package desk
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/headway-go/headway/internal/line"
@@ -51,6 +53,16 @@ func (d *Desk) Status() (list []Status) {
 		list = append(list, statusLocal(s))
 	}
 	return list
+}
+
+// resourceOf returns the server's name for the resource that an audience of a store is of, from
+// those that are known by what stores call them; the digest where it is not among them.
+func resourceOf(audience string, names map[string]string) string {
+	i := strings.Index(audience, "//")
+	if i < 0 {
+		return ""
+	}
+	return cmp.Or(names[audience[i:]], audience[i+2:])
 }
 
 // statusLocal holds the line's lock for as much as roster.Piece at a time.
@@ -105,8 +117,9 @@ func (d *Desk) statusStore(plans map[*roster.Hosts]*roster.Plan, sights map[*ros
 			return
 		}
 		seen[l] = true
-		st := statusStored(p, l)
-		if s := here[host{of, st.Host}]; s != nil {
+		s := here[host{of, hostOf(l.Group())}]
+		st := statusStored(p, l, s)
+		if s != nil {
 			st.Gates = s.Gates()
 		}
 		list = append(list, st)
@@ -114,8 +127,11 @@ func (d *Desk) statusStore(plans map[*roster.Hosts]*roster.Plan, sights map[*ros
 	return list
 }
 
-func statusStored(p *roster.Plan, l *storeline.Line) Status {
+// statusStored returns the status of a line of the store. here is what this process remembers of
+// the host; nil: nothing.
+func statusStored(p *roster.Plan, l *storeline.Line, here *roster.Sight) Status {
 	st := Status{Plan: p, Host: hostOf(l.Group())}
+	names := here.Resources()
 	st.Waiting, st.InFlight = l.Waiting()
 	type budget struct {
 		rule   *roster.Rule
@@ -142,6 +158,7 @@ func statusStored(p *roster.Plan, l *storeline.Line) Status {
 		b, ok := budgets[e.Audience]
 		if !ok {
 			b, a.KeyDigest = budgets[e.Only], digestsOf(e.Audience)
+			a.Resource = resourceOf(e.Audience, names)
 		}
 		if a.Rule = b.rule; a.KeyDigest == "" {
 			a.KeyDigest = b.digest

@@ -70,9 +70,11 @@ func (k *Ticket) audience() string {
 	return b.String()
 }
 
-// digestsOf returns the digests of the identity that an audience is of.
+// digestsOf returns the digests of the identity that an audience is of, or of whose resources it
+// is one: behind // it is named; see DrawOn.
 func digestsOf(audience string) string {
 	var digests []string
+	audience, _, _ = strings.Cut(audience, "//")
 	parts := strings.Split(audience, "/")
 	for i := 2; i < len(parts); i += 2 {
 		digests = append(digests, parts[i])
@@ -114,7 +116,16 @@ func (d *Desk) openStore(k *Ticket) {
 		}
 	}
 	if k.Plan.Listens {
-		if own := k.audience(); own != all {
+		own := k.audience()
+		if k.Plan.Hosts.Names() && !k.Quota {
+			if k.locate(); k.route != 0 {
+				k.findResource()
+			}
+			if k.resource != nil {
+				at.ask.Audiences = append(at.ask.Audiences, own+k.resource.Stored)
+			}
+		}
+		if own != all {
 			at.ask.Audiences = append(at.ask.Audiences, own)
 		}
 		at.ask.Audiences = append(at.ask.Audiences, all)
@@ -137,6 +148,10 @@ func (d *Desk) enterStore(ctx context.Context, k *Ticket) (*line.Refusal, error)
 			k.close()
 			return nil, ErrAgain
 		}
+		if k.lacksRoute() {
+			k.close()
+			return nil, ErrRoute
+		}
 		grant, refusal, err := k.stored.line.Enter(ctx, &k.stored.ask)
 		if err == line.ErrRetired {
 			k.close()
@@ -155,6 +170,9 @@ func (d *Desk) enterStore(ctx context.Context, k *Ticket) (*line.Refusal, error)
 func (d *Desk) delayStore(ctx context.Context, k *Ticket) (wait time.Duration, err error) {
 	d.openStore(k)
 	defer k.close()
+	if k.lacksRoute() {
+		return 0, ErrRoute
+	}
 	r, err := k.stored.line.Delay(ctx, &k.stored.ask)
 	if err != nil {
 		return 0, err

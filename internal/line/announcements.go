@@ -13,14 +13,15 @@ import (
 // configured limits.
 //
 // Which requests are concerned is a Scope, and where the announcement is kept follows
-// from it, so that a request that arrives finds all that bind it in three lists:
+// from it, so that a request that arrives finds all that bind it in four lists:
 //
 //	kept with                       concerns
 //	audiences.all                   every request of the line
 //	audiences.ids[identity]         the requests of that identity
+//	audiences.ids[resource]         of these, the requests that draw on one resource of the server's
 //	Budget.announced (limits only)  the requests that need that budget
 //
-// In the first two lists, Only narrows a pause down to the requests that need one budget.
+// In all but the last list, Only narrows a pause down to the requests that need one budget.
 // Requests that are in line already when an announcement comes get the need added; see
 // attach. When an announcement has ended and nothing in line needs it, the next request
 // that looks at its list while nothing waits drops it.
@@ -30,15 +31,16 @@ import (
 // their own.
 type audiences struct {
 	all audience             // what concerns every request; Line.inFlight counts for it
-	ids map[uint64]*audience // what concerns one identity
-	// inFlight is how many requests of an identity without an audience started and are not
-	// done.
+	ids map[uint64]*audience // what concerns one identity, or one resource of an identity
+	// inFlight is how many requests of an identity or resource without an audience started
+	// and are not done.
 	inFlight map[uint64]int64
 }
 
-// An audience is what has been announced to one identity, or to all.
+// An audience is what has been announced to one identity, of one of its resources, or to all.
 type audience struct {
 	label    string // of the identity, for Announced
+	resource string // the server's name for it; empty: it is no resource's
 	identity uint64
 	inFlight int64 // requests that started and are not done
 	list     announcements
@@ -93,18 +95,18 @@ func (e *audience) recovered(now law.Time) bool {
 	return e == nil || e.inFlight <= 0 && recovered(e.list, now)
 }
 
-// A Scope is which requests an announcement concerns: those of an identity, or all if
-// that is zero; and of them those that need Rule, unless that is nil.
+// A Scope is which requests an announcement concerns: those of an identity, or of a resource
+// of one, or all if that is zero; and of them those that need Rule, unless that is nil.
 type Scope struct {
 	Identity uint64
 	Rule     *Budget
 }
 
-// OpenAudience makes the place for what concerns an identity alone, and reports
-// whether it is new. Without it AnnouncePause and AnnounceLimit return ErrNoAudience. It
+// OpenAudience makes the place for what concerns an identity alone, or one resource of it
+// with the server's name for that, and reports whether it is new. Without it AnnouncePause and AnnounceLimit return ErrNoAudience. It
 // is forgotten together with owner, or by RetireAudience if that is nil. The error is
 // ErrRetired.
-func (line *Line) OpenAudience(identity uint64, label string, owner *Budget) (isNew bool, err error) {
+func (line *Line) OpenAudience(identity uint64, label, resource string, owner *Budget) (isNew bool, err error) {
 	l, _ := line.lock()
 	defer l.unlock()
 	if l.retired || owner != nil && owner.retired {
@@ -117,13 +119,40 @@ func (line *Line) OpenAudience(identity uint64, label string, owner *Budget) (is
 	if h.ids == nil {
 		h.ids = map[uint64]*audience{}
 	}
-	e := &audience{label: label, identity: identity, inFlight: h.inFlight[identity]}
+	e := &audience{label: label, resource: resource, identity: identity, inFlight: h.inFlight[identity]}
 	h.ids[identity] = e
 	delete(h.inFlight, identity)
 	if owner != nil {
 		owner.wanted().audience = e
 	}
 	return true, nil
+}
+
+// JoinAudience makes the requests in line that go a route, and of which it was not known what
+// they draw on, draw on a resource: what has been announced of it concerns them too.
+func (line *Line) JoinAudience(resource, route uint64) {
+	l, now := line.lock()
+	defer l.unlock()
+	some := false
+	for w := l.first; w != nil; w = w.next {
+		if w.who.Route == route && w.who.Resource == 0 && route != 0 {
+			w.who.Resource, some = resource, true
+		}
+	}
+	if !some || l.audiences == nil || l.audiences.ids[resource] == nil {
+		return
+	}
+	list := l.audiences.ids[resource].list
+	for i := range list {
+		a := &list[i]
+		l.attachBy(a.Budget, func(w *waiter) int64 {
+			if w.who.Resource != resource || costOf(w.needs, a.Budget) > 0 || a.Only != nil && costOf(w.needs, a.Only) == 0 {
+				return 0
+			}
+			return 1
+		})
+		l.changed(now, true, a.Budget)
+	}
 }
 
 // CloseAudience forgets what was announced to an identity whose rules are gone.
@@ -149,7 +178,7 @@ func (line *Line) RetireAudience(identity uint64, waiting bool) bool {
 	}
 	if waiting {
 		for w := l.first; w != nil; w = w.next {
-			if w.identity == identity {
+			if w.who.is(identity) {
 				return false
 			}
 		}
@@ -181,7 +210,7 @@ func (l *locked) audienceOf(s Scope) (*audience, error) {
 
 // withAnnounced appends to the needs of a request the announcements that bind it: of
 // an announced limit of a budget as much as of that, of all others one unit.
-func (l *locked) withAnnounced(needs []Need, identity uint64) []Need {
+func (l *locked) withAnnounced(needs []Need, who Who) []Need {
 	h := l.audiences
 	if h == nil {
 		return needs
@@ -193,8 +222,13 @@ func (l *locked) withAnnounced(needs []Need, identity uint64) []Need {
 			needs = append(needs, Need{B: n.B.announced[j].Budget, Cost: n.Cost})
 		}
 	}
-	if identity != 0 {
-		if e := h.ids[identity]; e != nil {
+	if who.Resource != 0 {
+		if e := h.ids[who.Resource]; e != nil {
+			needs = l.withAudience(needs, own, e)
+		}
+	}
+	if who.Identity != 0 {
+		if e := h.ids[who.Identity]; e != nil {
 			needs = l.withAudience(needs, own, e)
 		}
 	}
@@ -217,13 +251,10 @@ func (l *locked) withAudience(needs []Need, own int, e *audience) []Need {
 
 // attach makes the requests in line that s concerns need b too: one unit of it, or, if
 // that is not a pause, as much as of s.Rule.
-//
-// A line of one class stays one if all need it, or none. Otherwise the classes are made
-// anew: what was one class may be two now.
 func (l *locked) attach(b *Budget, s Scope) {
 	_, pause := b.state.(*law.Pace)
-	cost := func(w *waiter) (n int64) {
-		if s.Identity != 0 && w.identity != s.Identity {
+	l.attachBy(b, func(w *waiter) (n int64) {
+		if s.Identity != 0 && !w.who.is(s.Identity) {
 			return 0
 		}
 		if n = 1; s.Rule != nil {
@@ -233,7 +264,14 @@ func (l *locked) attach(b *Budget, s Scope) {
 			n = min(n, 1)
 		}
 		return n
-	}
+	})
+}
+
+// attachBy makes each request in line need as many units of b as cost returns.
+//
+// A line of one class stays one if all need it, or none. Otherwise the classes are made
+// anew: what was one class may be two now.
+func (l *locked) attachBy(b *Budget, cost func(*waiter) int64) {
 	some, all := false, true
 	for w := l.first; w != nil; w = w.next {
 		concerned := cost(w) > 0
@@ -261,7 +299,7 @@ func (l *locked) need(w *waiter, b *Budget, n int64) {
 	}
 }
 
-// regroup is attach where afterwards needs differ. Planned starts stay: the
+// regroup is attachBy where afterwards needs differ. Planned starts stay: the
 // caller looks whether they are still possible.
 func (l *locked) regroup(b *Budget, cost func(*waiter) int64) {
 	if !l.many {

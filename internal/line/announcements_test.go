@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeardWhileInLine lets answers raise pauses and lower what is left, for
-// everybody, an identity or a budget, while others wait with needs, slots and
-// cancels of all kinds: nobody whom one concerns starts against it, everybody
-// starts or gives up in the end, and nothing is left.
+// TestHeardWhileInLine lets responses raise pauses and lower what is left, for all, an
+// identity, a resource or a budget, while others wait with needs, slots and cancels of all
+// kinds, and lets those in line turn out to draw on the resource: no request that one
+// concerns starts against it, all start or give up in the end, and nothing is left.
 func TestHeardWhileInLine(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		// In the bubble nothing may be drawn: it is another goroutine.
@@ -34,16 +34,19 @@ func TestHeardWhileInLine(t *testing.T) {
 				n := int64(1 + script[0][i+1]%4)
 				budgets = append(budgets, l.NewBudget(&law.Spec{N: n, Per: 5 * time.Second}))
 			}
-			const ids = 2
-			for identity := uint64(1); identity <= ids; identity++ {
-				l.OpenAudience(identity, "", nil)
+			// 3 is a resource of identity 2. Which route draws on it is not known before joined.
+			const ids, owner, resource, route = 3, 2, 3, 7
+			for id := uint64(1); id <= ids; id++ {
+				l.OpenAudience(id, "", "", nil)
 			}
+			joined := false
 			type claim struct {
-				who   uint64
+				who   Who
 				needs []Need
 			}
 			concerns := func(s Scope, c claim) bool {
-				return (s.Identity == 0 || s.Identity == c.who) && (s.Rule == nil || costOf(c.needs, s.Rule) > 0)
+				drawsOn := s.Identity == resource && c.who.Route == route && joined
+				return (s.Identity == 0 || s.Identity == c.who.Identity || drawsOn) && (s.Rule == nil || costOf(c.needs, s.Rule) > 0)
 			}
 			paused := map[Scope]time.Duration{}
 			lasts := map[string]time.Duration{} // the latest start of those with the same needs
@@ -64,7 +67,7 @@ func TestHeardWhileInLine(t *testing.T) {
 				mu.Unlock()
 				go func() {
 					defer cancel()
-					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Identity: c.who, InFlight: true}, nil, nil)
+					g, all, refusal, err := l.Enter(ctx, &Ask{Needs: own, MaxWait: -1, Who: c.who, InFlight: true}, nil, nil)
 					defer func() {
 						mu.Lock()
 						defer mu.Unlock()
@@ -104,7 +107,7 @@ func TestHeardWhileInLine(t *testing.T) {
 				if d[2]%2 == 0 {
 					s.Rule = budgets[d[3]%3]
 				}
-				switch d[0] % 6 {
+				switch d[0] % 7 {
 				case 0:
 					p := Pause{Scope: s, For: time.Duration(1+d[4]%20) * time.Second}
 					length, err := l.AnnouncePause(&p)
@@ -123,8 +126,18 @@ func TestHeardWhileInLine(t *testing.T) {
 					}
 				case 2:
 					time.Sleep(time.Duration(1+d[4]%4) * time.Second)
+				case 3:
+					mu.Lock()
+					joined = true
+					mu.Unlock()
+					l.JoinAudience(resource, route)
 				default:
-					c := claim{who: s.Identity}
+					c := claim{who: Who{Identity: min(s.Identity, owner)}}
+					if s.Identity == resource {
+						if c.who.Route = route; joined {
+							c.who.Resource = resource
+						}
+					}
 					for i, b := range budgets {
 						if d[2+i]%2 == 0 {
 							c.needs = append(c.needs, Need{B: b, Cost: 1})
@@ -147,9 +160,9 @@ func TestHeardWhileInLine(t *testing.T) {
 				fault("%d still wait", running)
 			}
 			time.Sleep(time.Hour)
-			for identity := uint64(1); identity <= ids; identity++ {
-				if !l.RetireAudience(identity, false) {
-					fault("identity %d is not forgotten", identity)
+			for id := uint64(1); id <= ids; id++ {
+				if !l.RetireAudience(id, false) {
+					fault("audience %d is not forgotten", id)
 				}
 			}
 			if l.audiences != nil && len(l.audiences.inFlight) > 0 || l.inFlight != 0 || !l.RetireAll(budgets, nil) {
@@ -158,6 +171,47 @@ func TestHeardWhileInLine(t *testing.T) {
 		})
 		if len(faults) > 0 {
 			rt.Fatal(strings.Join(faults, "\n"))
+		}
+	})
+}
+
+// TestJoinAudience: requests in line that turn out to draw on a resource are held by the pause and
+// the limit that were announced of it before, and what is behind them moves up.
+func TestJoinAudience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const resource, route = 3, 7
+		l := New()
+		b := l.NewBudget(&law.Spec{N: 1, Per: time.Second})
+		l.OpenAudience(resource, "", "search", nil)
+		var mu sync.Mutex
+		starts := map[string]time.Duration{}
+		enter := func(name string, who Who) {
+			go func() {
+				g, needs, _, _ := l.Enter(context.Background(), &Ask{Needs: []Need{{B: b, Cost: 1}}, MaxWait: -1, Who: who, InFlight: true}, nil, nil)
+				mu.Lock()
+				starts[name] = l.Now()
+				mu.Unlock()
+				l.Sent(&g)
+				l.Done(&g, needs)
+			}()
+			synctest.Wait()
+		}
+		enter("first", Who{})
+		enter("searches", Who{Route: route})
+		enter("another", Who{Route: route + 1})
+		enter("last", Who{})
+		l.AnnouncePause(&Pause{Scope: Scope{Identity: resource}, For: 10 * time.Second})
+		l.JoinAudience(resource, route)
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		for name, want := range map[string]time.Duration{"first": 0, "another": 1, "last": 2, "searches": 10} {
+			if starts[name] != want*time.Second {
+				t.Errorf("%s started at %v, want %v", name, starts[name], want*time.Second)
+			}
+		}
+		if l.inFlight != 0 || len(l.audiences.inFlight) > 0 || !l.RetireAudience(resource, true) {
+			t.Error("something is left")
 		}
 	})
 }

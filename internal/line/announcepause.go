@@ -121,15 +121,17 @@ func (line *Line) Served(started time.Duration, done bool) {
 	}
 }
 
-// Succeeded tells the pauses of an identity that a request which started at that instant
-// has succeeded: they no longer grow.
-func (line *Line) Succeeded(identity uint64, started time.Duration) {
+// Succeeded tells the pauses that may have held a request which started at that instant
+// that it has succeeded: they no longer grow.
+func (line *Line) Succeeded(who Who, started time.Duration) {
 	l := line.lockOnly()
 	defer l.mu.Unlock()
 	if h := l.audiences; h != nil {
 		h.all.list.Succeeded(int64(started))
-		if e := h.ids[identity]; e != nil {
-			e.list.Succeeded(int64(started))
+		for _, id := range [...]uint64{who.Identity, who.Resource} {
+			if e := h.ids[id]; e != nil {
+				e.list.Succeeded(int64(started))
+			}
 		}
 	}
 }

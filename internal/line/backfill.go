@@ -241,17 +241,36 @@ func (l *locked) reseat(w *waiter, now law.Time) {
 
 // replanMany is replan where needs differ. If something has been taken so that a planned
 // start of one of the budgets is impossible, every request that needs one of them is
-// planned anew. Otherwise all planned starts hold, and some may move up.
+// planned anew. Otherwise all planned starts hold, and some may move up. They also may where
+// an announcement delays others, by an hour perhaps, which had planned to take what they need.
 func (l *locked) replanMany(now law.Time, needs []Need, worse bool) {
 	for _, n := range needs {
 		if worse && !n.B.planned().Feasible(n.B.state, now) {
 			l.wantExtra().stamp++
 			l.touch(needs)
-			l.replace(now, l.waiting, true)
-			return
+			moved := l.replace(now, l.waiting, true)
+			if n.B.origin == nil {
+				return
+			}
+			needs = l.besides(moved)
+			break
 		}
 	}
 	l.improve(now, now, needs)
+}
+
+// besides returns what requests need besides the budgets that are marked, and marks that
+// too.
+func (l *locked) besides(moved []*waiter) (needs []Need) {
+	for _, w := range moved {
+		for _, n := range w.needs {
+			if n.B.stamp != l.stamp {
+				n.B.wanted().stamp = l.stamp
+				needs = append(needs, n)
+			}
+		}
+	}
+	return needs
 }
 
 // touch marks the budgets of needs, and touched reports whether one is marked. A mark is the
@@ -426,9 +445,9 @@ func (h *heads) merge(o heads) {
 
 // replace plans those anew that need one of the budgets that are marked, the
 // first most of them, after what they were planned by has proved wrong. No other moves.
-// With refuse, those that can no longer start in time are refused.
-func (l *locked) replace(now law.Time, most int, refuse bool) {
-	var moved []*waiter
+// With refuse, those that can no longer start in time are refused. It returns those that
+// have been looked at.
+func (l *locked) replace(now law.Time, most int, refuse bool) (moved []*waiter) {
 	for w := l.first; w != nil && len(moved) < most; w = w.next {
 		if l.touched(w) {
 			l.unplan(w)
@@ -444,6 +463,7 @@ func (l *locked) replace(now law.Time, most int, refuse bool) {
 		}
 		l.seat(w, p)
 	}
+	return moved
 }
 
 // unpark looks again at those that wait for a response.

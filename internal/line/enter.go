@@ -22,7 +22,7 @@ func (line *Line) Enter(ctx context.Context, a *Ask, gate *Gate, j *Journal) (Gr
 		if refusal != nil || err != nil {
 			return Grant{Waited: time.Duration(w.at - w.arrived)}, nil, refusal, err
 		}
-		g.At, g.Waited, g.Slot, g.Pass = time.Duration(w.at), time.Duration(w.at-w.arrived), w.slot, w.pass
+		g.At, g.Waited, g.Slot, g.Pass, g.who = time.Duration(w.at), time.Duration(w.at-w.arrived), w.slot, w.pass, w.who
 		needs = w.needs
 	}
 	return g, needs, refusal, err
@@ -86,13 +86,13 @@ func (line *Line) enter(ctx context.Context, a *Ask, gate *Gate, j *Journal, g *
 		return nil, nil, ErrRetired
 	}
 	if l.waiting == 0 && l.chain.first == nil && l.tryStart(a, k, gate, &g.Pass, now) {
-		g.At, g.Slot, g.InFlight, g.identity = time.Duration(now), l.takeSlot(k), a.InFlight, a.Identity
+		g.At, g.Slot, g.InFlight, g.who = time.Duration(now), l.takeSlot(k), a.InFlight, a.Who
 		l.unlock()
 		return k.needs, nil, nil
 	}
 	w, refusal := l.join(ctx, a, k, gate, nil, now)
 	if w != nil {
-		g.turn, g.InFlight, g.identity = Turn{w}, a.InFlight, a.Identity
+		g.turn, g.InFlight, g.who = Turn{w}, a.InFlight, a.Who
 		if j != nil {
 			l.note(w, j)
 		}
@@ -153,7 +153,7 @@ func (l *locked) resolve(a *Ask, gate *Gate) (k kind, ok bool) {
 	for i := range k.needs {
 		ok = ok && !k.needs[i].B.retired
 	}
-	k.needs = l.withAnnounced(k.needs, a.Identity)
+	k.needs = l.withAnnounced(k.needs, a.Who)
 	return k, ok
 }
 
@@ -179,7 +179,7 @@ func (l *locked) tryStart(a *Ask, k kind, gate *Gate, pass *Pass, now law.Time) 
 	}
 	takeAll(k.needs, now)
 	if a.InFlight {
-		l.addInFlight(k.needs, a.Identity, 1)
+		l.addInFlight(k.needs, a.Who, 1)
 	}
 	return true
 }

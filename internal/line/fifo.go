@@ -486,7 +486,7 @@ func (l *locked) start(w *waiter, slot, now law.Time) {
 		n.note(now)
 	}
 	if w.inFlight {
-		l.addInFlight(w.needs, w.identity, 1)
+		l.addInFlight(w.needs, w.who, 1)
 	}
 	w.journal.bound(w)
 	l.unlink(w)

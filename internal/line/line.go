@@ -268,8 +268,22 @@ type Ask struct {
 	MaxWait  time.Duration // the budget of the whole wait; negative: none
 	NoSlot   bool          // it takes no in-flight slot
 	InFlight bool          // once started it counts as in flight until Done
-	Identity uint64        // zero: none but the line's
+	Who                    // as whom it receives announcements
 	Key      uint64        // whose places in a full line it counts against; zero: those without a key
+}
+
+// Who is as whom a request receives announcements, besides those to all.
+type Who struct {
+	Identity uint64 // zero: none
+	Resource uint64 // the audience of what it draws on, of that identity; zero: none, or it is not known
+	// Route is a hash of where it goes, of that identity: once JoinAudience has told which
+	// Resource that draws on, a request in line is of it too. Zero: it stays as it is.
+	Route uint64
+}
+
+// is reports whether w is of an audience.
+func (w *Who) is(audience uint64) bool {
+	return audience == w.Identity || audience == w.Resource
 }
 
 // A Grant is a start: the caller now sends the request, or gives the start back.
@@ -281,9 +295,15 @@ type Grant struct {
 	Slot     bool          // it holds an in-flight slot until Release
 	Pass     Pass          // of its gate
 	InFlight bool          // it counts as in flight until Done
-	identity uint64
+	who      Who
 	turn     Turn
 }
+
+// Who returns as whom the request received announcements when it started.
+func (g *Grant) Who() Who { return g.who }
+
+// DrawsOn reports whether the request counts for a resource.
+func (g *Grant) DrawsOn(resource uint64) bool { return g.who.Resource == resource }
 
 // Release gives back an in-flight slot.
 func (line *Line) Release() {
@@ -318,7 +338,7 @@ func (line *Line) Cancel(g *Grant, needs []Need) {
 		l.chain.remove(g.turn.w)
 	}
 	if g.InFlight {
-		l.addInFlight(needs, g.identity, -1)
+		l.addInFlight(needs, g.who, -1)
 	}
 	l.giveBack(needs, int64(g.At), g.Slot, &g.Pass, now)
 }

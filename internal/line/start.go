@@ -42,7 +42,7 @@ func (line *Line) Start(budgets []*Budget, g *Gate, inFlight bool, marks *Marks)
 // room for needs on its stack takes as long to clear as all the rest of Start.
 func (l *locked) startAnnounced(budgets []*Budget, g *Gate, now law.Time, marks *Marks) (p Pass, ok bool) {
 	var buf startNeeds
-	needs := l.withAnnounced(oneOfEach(buf[:0], budgets), 0)
+	needs := l.withAnnounced(oneOfEach(buf[:0], budgets), Who{})
 	announced := needs[len(budgets):]
 	ok = len(announced) <= len(marks.list) && !holdPause(announced) && haveRoom(needs, now)
 	if ok && g != nil {
@@ -158,7 +158,7 @@ func (line *Line) UndoStart(budgets []*Budget, inFlight bool, at time.Duration) 
 	if inFlight {
 		l.addUnits(budgets, -1)
 	}
-	l.giveBack(l.withAnnounced(oneOfEach(nil, budgets), 0), int64(at), false, new(Pass), now)
+	l.giveBack(l.withAnnounced(oneOfEach(nil, budgets), Who{}), int64(at), false, new(Pass), now)
 }
 
 // DoneStart is Done for a request that Start counted as in flight. AnnounceLimit and
@@ -187,30 +187,37 @@ func (line *Line) Done(g *Grant, needs []Need) {
 	g.InFlight = false
 	l := line.lockOnly()
 	defer l.mu.Unlock()
-	l.addInFlight(needs, g.identity, -1)
+	l.addInFlight(needs, g.who, -1)
 }
 
 // addInFlight counts a request as in flight; with n of -1 it no longer is. The count is
-// kept with the budgets, with the line and with the identity, since an announced limit of
-// each subtracts what the server may not have counted yet; see law.Cap. An identity without
-// an audience is counted in a map, from which OpenAudience takes it over.
-func (l *locked) addInFlight(needs []Need, identity uint64, n int64) {
+// kept with the budgets, with the line, with the identity and with the resource, since an
+// announced limit of each subtracts what the server may not have counted yet; see law.Cap.
+func (l *locked) addInFlight(needs []Need, who Who, n int64) {
 	for i := range needs {
 		needs[i].B.addInFlight(n * needs[i].Cost)
 	}
 	l.inFlight += n
-	if identity == 0 {
-		return
+	if who.Identity != 0 {
+		l.addToAudience(who.Identity, n)
 	}
+	if who.Resource != 0 {
+		l.addToAudience(who.Resource, n)
+	}
+}
+
+// addToAudience is addInFlight for one audience. Where it is not open it is counted in a
+// map, from which OpenAudience takes it over.
+func (l *locked) addToAudience(id uint64, n int64) {
 	h := l.openAudiences()
-	if e := h.ids[identity]; e != nil {
+	if e := h.ids[id]; e != nil {
 		e.inFlight += n
 		return
 	}
 	if h.inFlight == nil {
 		h.inFlight = map[uint64]int64{}
 	}
-	if h.inFlight[identity] += n; h.inFlight[identity] <= 0 {
-		delete(h.inFlight, identity)
+	if h.inFlight[id] += n; h.inFlight[id] <= 0 {
+		delete(h.inFlight, id)
 	}
 }

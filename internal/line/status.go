@@ -8,10 +8,11 @@ import (
 
 // Announced is what a line knows from one kind of announcement, for pages.
 type Announced struct {
-	Label  string  // of the identity
-	Shared bool    // it is what many identities without a label share
-	Rule   *Budget // which it is about; nil: all
-	Source string
+	Label    string  // of the identity
+	Resource string  // the server's name for the resource that it is about; empty: all
+	Shared   bool    // it is what many identities without a label share
+	Rule     *Budget // which it is about; nil: all
+	Source   string
 	AnnouncedKey
 	// A pause, or what is left of the limit; see law.Standing.
 	Pause       time.Duration
@@ -64,7 +65,7 @@ func (line *Line) Status(budgets []*Budget, ids []uint64, host bool) (s Status) 
 
 func (s *Status) addAudience(e *audience, now law.Time) {
 	if e != nil {
-		s.add(e.list, Announced{Label: e.label, Shared: e.label == ""}, now)
+		s.add(e.list, Announced{Label: e.label, Resource: e.resource, Shared: e.label == "" && e.resource == ""}, now)
 	}
 }
 

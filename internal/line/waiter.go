@@ -45,12 +45,12 @@ type waiter struct {
 // details are the rest of a waiter's fields, for a request with a gate, an identity, a
 // key, a journal or a place in a crowd.
 type details struct {
-	gate     *Gate
-	pass     Pass // of gate, once started
-	identity uint64
-	key      uint64
-	journal  *Journal
-	member   *Member[*waiter] // of the line's crowd
+	gate    *Gate
+	pass    Pass // of gate, once started
+	who     Who
+	key     uint64
+	journal *Journal
+	member  *Member[*waiter] // of the line's crowd
 }
 
 // noDetails are those of every other waiter; they are shared and never written, as
@@ -84,8 +84,8 @@ func orNew(w *waiter) *waiter {
 // need the same share the copy, so that it is never written to.
 func (l *locked) fill(w *waiter, a *Ask, k kind, gate *Gate, now law.Time) {
 	w.arrived, w.by, w.noSlot, w.inFlight = now, forever, k.noSlot, a.InFlight
-	if gate != nil || a.Identity != 0 || a.Key != 0 {
-		w.identify(gate, a.Identity, a.Key)
+	if gate != nil || a.Who != (Who{}) || a.Key != 0 {
+		w.identify(gate, a.Who, a.Key)
 	}
 	if last := l.tail; last != nil && slices.Equal(last.needs, k.needs) {
 		w.needs = last.needs
@@ -95,8 +95,8 @@ func (l *locked) fill(w *waiter, a *Ask, k kind, gate *Gate, now law.Time) {
 }
 
 //go:noinline
-func (w *waiter) identify(gate *Gate, identity, key uint64) {
-	w.details = &details{gate: gate, identity: identity, key: key}
+func (w *waiter) identify(gate *Gate, who Who, key uint64) {
+	w.details = &details{gate: gate, who: who, key: key}
 }
 
 // Await is the rest of Enter, after Join: it waits for the start, the refusal or the
@@ -128,7 +128,7 @@ func (line *Line) leave(w *waiter) {
 	case started:
 		l.chain.remove(w)
 		if w.inFlight {
-			l.addInFlight(w.needs, w.identity, -1)
+			l.addInFlight(w.needs, w.who, -1)
 		}
 		l.giveBack(w.needs, w.at, w.slot, &w.pass, now)
 	}

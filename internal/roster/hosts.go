@@ -12,6 +12,7 @@ import (
 type Hosts struct {
 	Name     string               // of the policies
 	current  atomic.Pointer[Plan] // nil: there is no such policy any more; written under mu
+	names    atomic.Bool          // see Names
 	mu       sync.RWMutex         // guards following fields
 	hosts    map[string]*Host
 	overflow *Host // what new hosts share when the roster is full

@@ -14,10 +14,11 @@ type keys struct {
 	mu        sync.RWMutex // guards following fields; writers hold the host's lock too, outside of it
 	byID      map[keyID]*key
 	newcomers []*key // those of byID that are not in the ring
+	resources
 }
 
-// A keyID is one key under one rule, an identity of several keys, or one host's
-// gate in a Shared policy.
+// A keyID is one key under one rule, an identity of several keys, a resource of an identity, or
+// one host's gate in a Shared policy.
 type keyID struct {
 	rule     int // its ID
 	sum      digest.Sum
@@ -29,7 +30,7 @@ const gateRule = -1
 
 func (id keyID) isGate() bool { return id.rule == gateRule }
 
-// A key is the entry of a key, an identity or a gate. What is announced to an identity of
+// A key is the entry of a key, an identity, a resource or a gate. What is announced to an identity of
 // one key is kept with the key's budget, so that it needs no entry of its own. The entry of
 // the identity that all newcomers share is not in the ring.
 type key struct {
@@ -38,7 +39,8 @@ type key struct {
 	text      string       // the key's digest, or the gate's host
 	budget    *line.Budget // of a key, and nil for all others
 	newcomers bool
-	parts     atomic.Pointer[parts] // of an identity of several keys
+	parts     atomic.Pointer[parts] // of an identity of several keys, or a resource
+	resource  *resource             // nil: it is none
 }
 
 // parts is the keys of an identity: their budgets, and the IDs of their rules.
@@ -142,10 +144,15 @@ func (h *Host) dropKeyLocked(k *key) {
 	if k.newcomers {
 		ks.newcomers = slices.DeleteFunc(slices.Clone(ks.newcomers), func(o *key) bool { return o == k })
 	}
+	if k.resource != nil {
+		for _, route := range k.resource.routes {
+			delete(ks.byRoute, route)
+		}
+	}
 	ks.mu.Unlock()
 }
 
-// forgetKey drops a key or an identity if that makes no difference.
+// forgetKey drops a key, an identity or a resource if that makes no difference.
 func (h *Host) forgetKey(k *key) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +160,7 @@ func (h *Host) forgetKey(k *key) bool {
 		if !h.Line.Retire(k.budget) {
 			return false
 		}
-	} else if h.Line.InUse(k.parts.Load().budgets) || !h.Line.RetireAudience(k.id.identity, false) {
+	} else if k.resource == nil && h.Line.InUse(k.parts.Load().budgets) || !h.Line.RetireAudience(k.id.identity, false) {
 		// While all keys of an identity are remembered for a reason, so is it: else it might
 		// have to count as newcomers.
 		return false

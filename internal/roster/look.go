@@ -15,7 +15,7 @@ type Sight struct {
 	*Host
 	Plan     *Plan
 	Overflow bool     // it is what new hosts share
-	keys     []*key   // keys and identities
+	keys     []*key   // keys, identities and resources
 	gates    []string // hosts of a Shared policy
 }
 
@@ -68,7 +68,8 @@ type Held struct {
 	Budget *line.Budget
 }
 
-// Budgets returns the budgets of the host and of its keys, and its identities.
+// Budgets returns the budgets of the host and of its keys, and the audiences of its identities
+// and resources.
 func (s *Sight) Budgets() (budgets []Held, ids []uint64) {
 	for i := range s.Plan.Rules {
 		r := &s.Plan.Rules[i]
@@ -91,6 +92,19 @@ func (s *Sight) Budgets() (budgets []Held, ids []uint64) {
 		}
 	}
 	return budgets, ids
+}
+
+// Resources returns the names of the resources by what a store calls them. s may be nil.
+func (s *Sight) Resources() map[string]string {
+	names := map[string]string{}
+	if s != nil {
+		for _, k := range s.keys {
+			if k.resource != nil {
+				names[k.resource.Stored] = k.resource.Name
+			}
+		}
+	}
+	return names
 }
 
 // Gates returns the gates of the host, by host; the one that new hosts share is

@@ -100,7 +100,7 @@ func (e *entry) opened(own *Gate, opened []Claim) bool {
 		return true
 	case e.key.id.isGate():
 		return own != nil && e == &own.entry
-	case e.key.budget == nil: // an identity, which is opened last
+	case e.key.budget == nil: // an identity or a resource, which are opened last
 		return false
 	}
 	return slices.ContainsFunc(opened, func(c Claim) bool { return c.Budget == e.key.budget })

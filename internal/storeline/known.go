@@ -117,6 +117,9 @@ func (l *Line) noteResultLocked(op *store.Op, res *store.Result, now time.Time) 
 		}
 		l.lowerAnnouncedLocked(op, -1)
 	}
+	if (op.Kind == store.OpPause || op.Kind == store.OpLearn) && op.Only == "" {
+		l.rememberLocked(op.Audience, true) // the request may have learned only now that it is of it
+	}
 	for _, h := range res.Announced {
 		if k := l.known[h.Audience]; k != nil {
 			k.announceLocked(announced{h, now})
@@ -178,11 +181,13 @@ func (l *Line) rememberLocked(name string, isAudience bool) {
 }
 
 // forgetGoneLocked forgets the budgets of rules that p does not have, and the audiences that
-// are named by their keys: a prefix, then a rule and a digest for each key.
+// are named by their keys: a prefix, then a rule and a digest for each key, and behind // which
+// of their resources it is.
 func (l *Line) forgetGoneLocked(p *Plan) {
 	before := len(l.names)
 	l.names = slices.DeleteFunc(l.names, func(k *known) bool {
-		parts := strings.Split(k.Name, "/")
+		own, _, _ := strings.Cut(k.Name, "//")
+		parts := strings.Split(own, "/")
 		first := 0
 		if k.IsAudience {
 			first = 1
