@@ -154,10 +154,13 @@ func (c *Cap) Earliest(now, t Time, cost int64) (Time, bool) {
 	case capRolling:
 		at = c.window.earliestWith(at, fits(cost, c.limit), addSat(c.extra, margin), c.surplusTill(margin))
 	case capFilling:
-		at = c.bucket.earliestWith(at, fits(addSat(cost, margin), c.limit))
+		at = c.bucket.earliestWithCare(at, fits(cost, c.limit), margin, c.careTill())
 	}
 	return max(t, min(at, c.keep)), false
 }
+
+// careTill returns until when a bucket's margin may hold a start up.
+func (c *Cap) careTill() Time { return addSat(c.updated, max(c.unit, c.per/16)) }
 
 // surplusTill returns when the units end that a rolling limit counts beside the starts.
 func (c *Cap) surplusTill(margin int64) Time {

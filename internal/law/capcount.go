@@ -113,6 +113,15 @@ func (b *bucket) earliestWith(t Time, cost int64) Time {
 	return at
 }
 
+// earliestWithCare returns when cost units fit and leave margin, or, from till on, when they fit.
+func (b *bucket) earliestWithCare(t Time, cost, margin int64, till Time) Time {
+	at := b.earliestWith(t, cost)
+	if margin <= 0 || at >= till {
+		return at
+	}
+	return min(b.earliestWith(t, addSat(cost, margin)), till)
+}
+
 // usedAt returns how many units count at t.
 func (b *bucket) usedAt(t Time) int64 {
 	if b.isFull(t) {

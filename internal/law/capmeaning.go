@@ -146,5 +146,6 @@ func (c *Cap) fillTime(s *LimitSignal) int64 {
 	if known = min(max(known, low), high); known == 0 {
 		return 0
 	}
-	return min(max(known, shortest), longest)
+	most, _ = mulDiv(m.unit, s.Limit, 0, 1) // no unit takes longer than the longest reset
+	return min(max(min(known, most), shortest), longest)
 }

@@ -275,13 +275,18 @@ func (c *Cap) exceed(over, unsure int64) {
 	}
 }
 
-// nextUnit has the next unit of an empty bucket return when the server says so.
+// nextUnit bounds when the next unit of a bucket returns: when the server says so, or else no
+// later than the longest reset that was announced, or a period.
 func (c *Cap) nextUnit(now Time, s *LimitSignal) {
-	if c.kind != capFilling || c.resets != ResetsUnit || s.Reset < 0 || s.Left > 0 {
+	if c.kind != capFilling {
 		return
 	}
-	if at := c.bucket.earliestWith(now, 1); at > now && at != Never {
-		c.bucket.full.ns = addSat(c.bucket.full.ns, min(0, subSat(addSat(now, s.Reset), at)))
+	by := addSat(now, max(c.unit, s.Window))
+	if c.resets == ResetsUnit && s.Reset >= 0 && s.Left <= 0 {
+		by = addSat(now, s.Reset)
+	}
+	if at := c.bucket.earliestWith(now, 1); at > by {
+		c.bucket.full.ns = subSat(c.bucket.full.ns, subSat(at, by))
 	}
 }
 

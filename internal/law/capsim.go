@@ -7,6 +7,7 @@ type capSim struct {
 	per    int64 // zero: not known
 	keep   Time
 	margin int64 // of a counter or a bucket; a window has it in sum
+	till   Time  // of a bucket: see careTill
 }
 
 func (c *Cap) simulate(now Time) sim {
@@ -24,7 +25,7 @@ func (c *Cap) simulate(now Time) sim {
 		s.window.more, s.window.till = addSat(c.extra, margin), c.surplusTill(margin)
 		s.window.sum = addSat(s.window.sum, s.window.more)
 	case capFilling:
-		s.kind, s.bucket = simBucket, c.bucket.copy()
+		s.kind, s.bucket, s.cap.till = simBucket, c.bucket.copy(), c.careTill()
 	default:
 		s.kind, s.counter = simCounter, c.counter
 	}
@@ -38,10 +39,11 @@ func (s *sim) earliestAnnounced(t Time, cost int64, todo *schedule) Time {
 		return t
 	}
 	at := s.turns.next(t)
-	cost = fits(addSat(cost, s.cap.margin), s.cap.limit)
+	margin := s.cap.margin
+	cost = fits(cost, s.cap.limit)
 	switch s.kind {
 	case simBucket:
-		at = s.bucket.earliestWith(at, cost)
+		at = s.bucket.earliestWithCare(at, cost, margin, s.cap.till)
 	case simWindow:
 		at, _ = s.window.earliest(at, cost, todo)
 	default:
@@ -49,7 +51,7 @@ func (s *sim) earliestAnnounced(t Time, cost int64, todo *schedule) Time {
 		if at >= n.end {
 			n.roll(at, s.cap.limit, s.cap.per)
 		}
-		at = n.earliest(at, cost)
+		at = n.earliest(at, fits(addSat(cost, margin), s.cap.limit))
 	}
 	return max(t, min(at, s.cap.keep))
 }
