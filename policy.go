@@ -255,11 +255,14 @@ const (
 	// seconds is taken to be 1 s later, since it may have been rounded down. Without a
 	// reset or a window, one request asks a minute after the last response.
 	//
-	// A limit without a window ends at its reset. One with a window ends when no response
-	// has repeated it for three windows and a minute, at the latest; whatever the server
-	// says, none holds for longer than Server.MaxPause after the last response. A limit of none
-	// with none left is ignored. Each reported wait for an announced limit is a lower bound
-	// (AtLeast).
+	// After a refusal of a request that the count allowed, room is left for what others
+	// use, and less again with each window without a refusal.
+	//
+	// A limit of which no window is known ends at its reset. One with a window ends when
+	// no response has repeated it for three windows and a minute, at the latest; whatever
+	// the server says, none holds for longer than Server.MaxPause after the last response.
+	// A limit of none with none left is ignored. Each reported wait for an announced limit
+	// is a lower bound (AtLeast).
 	LearnLower LearnMode = iota
 	// LearnPace is LearnLower, and spreads what is left evenly over the time to
 	// the reset.
