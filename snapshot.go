@@ -35,7 +35,8 @@ type HostStatus struct {
 	Breakers []BreakerStatus
 	// Pauses are those that responses have raised and that have not ended.
 	Pauses []PauseStatus
-	// Learned are the limits that responses have announced.
+	// Learned are the limits that responses have announced, by rule, digest and window. Those of
+	// a rule's budget are among them; see LearnedStatus.OfRule.
 	Learned []LearnedStatus
 }
 
@@ -79,6 +80,11 @@ type LearnedStatus struct {
 	// Rule is the rule that it belongs to; if it belongs to none, "learned" and the
 	// server's name for it.
 	Rule string
+	// OfRule says that it belongs to a rule: it limits the budget whose RuleStatus has the
+	// same Rule and KeyDigest.
+	OfRule bool
+	// Name is the server's name for it; empty where it gives none.
+	Name string
 	// KeyDigest is as in PauseStatus.
 	KeyDigest string
 	// Overflow is as in PauseStatus.
@@ -104,7 +110,8 @@ type LearnedStatus struct {
 	// Age is the time since the response.
 	Age time.Duration
 	// Drift is how many units more the server has counted than were used here, as
-	// far as the announced number shows: what other clients have spent.
+	// far as the announced number shows: what other clients have spent. Over a
+	// Config.Store it is zero: no store reports it.
 	Drift int64
 }
 
@@ -117,11 +124,18 @@ type RuleStatus struct {
 	KeyDigest string
 	// Limit is the limit in force.
 	Limit limiter.Limit
-	// Remaining is how many units could start now; negative in debt. Over a
-	// Config.Store it is what the store last reported to this process, less what has
-	// started since from units reserved by Store.Batch.
+	// Remaining is how many units could start now, by Limit and by the limits that the
+	// server has announced of this budget; negative in debt. Over a Config.Store it is what
+	// the store last reported to this process, less what has started since from units
+	// reserved by Store.Batch.
 	Remaining int64
-	// Age is the time since the store reported it; zero in memory. Other processes may
+	// LimitRemaining is how many units Limit alone has left, whatever the server has
+	// announced; negative in debt. It is never less than Remaining, and over a Config.Store
+	// as old. Where it is more and no LearnedStatus is of this budget, the server has
+	// announced what is left to another process. Both are math.MaxInt64 where SetPolicies
+	// has just removed the rule.
+	LimitRemaining int64
+	// Age is the time since the store reported them; zero in memory. Other processes may
 	// have used some since, and units may have come back.
 	Age time.Duration
 }
@@ -153,7 +167,7 @@ func hostStatus(st *desk.Status) HostStatus {
 		}
 	}
 	for _, b := range st.Budgets {
-		h.Rules = append(h.Rules, RuleStatus{Rule: b.Rule.Name, KeyDigest: b.KeyDigest, Limit: b.Limit, Remaining: b.Left, Age: b.Age})
+		h.Rules = append(h.Rules, RuleStatus{Rule: b.Rule.Name, KeyDigest: b.KeyDigest, Limit: b.Limit, Remaining: b.Left, LimitRemaining: b.LimitLeft, Age: b.Age})
 	}
 	for _, a := range st.Announced {
 		rule := ""
@@ -164,11 +178,12 @@ func hostStatus(st *desk.Status) HostStatus {
 			h.Pauses = append(h.Pauses, PauseStatus{Rule: rule, KeyDigest: a.KeyDigest, Overflow: a.Shared, Resource: a.Resource, Left: a.Pause, Source: a.Source})
 			continue
 		}
-		if rule == "" {
+		if a.Rule == nil {
 			rule = learnedName(a.Name)
 		}
 		h.Learned = append(h.Learned, LearnedStatus{
-			Rule: rule, KeyDigest: a.KeyDigest, Overflow: a.Shared, Resource: a.Resource, Source: a.Source, Window: a.Window, Limit: max(0, a.Limit),
+			Rule: rule, OfRule: a.Rule != nil, Name: a.Name,
+			KeyDigest: a.KeyDigest, Overflow: a.Shared, Resource: a.Resource, Source: a.Source, Window: a.Window, Limit: max(0, a.Limit),
 			Remaining: a.Left, Reset: a.Reset, Age: a.Age, Drift: a.Drift,
 		})
 	}

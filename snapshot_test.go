@@ -222,6 +222,128 @@ func TestSnapshotOverAStoreOfWhatWasLearned(t *testing.T) {
 	})
 }
 
+// budgetsOf shows the first host's budgets as "remaining/by the limit alone", and then what was
+// announced: "name remaining", with "!" where it is no rule's.
+func budgetsOf(tr *headway.Transport) string {
+	var list []string
+	h := tr.Snapshot()[0]
+	for _, r := range h.Rules {
+		list = append(list, fmt.Sprintf("%d/%d", r.Remaining, r.LimitRemaining))
+	}
+	for _, l := range h.Learned {
+		mark := ""
+		if !l.OfRule {
+			mark = "!"
+		}
+		list = append(list, fmt.Sprintf("%s%s %d", mark, l.Name, l.Remaining))
+	}
+	return strings.Join(list, ", ")
+}
+
+func wantBudgets(s *scene, tr *headway.Transport, want string) {
+	s.Helper()
+	if got := budgetsOf(tr); got != want {
+		s.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// announcedRule is a rule whose limit the server announces too, and its 59 of 100 that are left.
+// The 4000 of a day are no rule's.
+func announcedRule() ([]headway.Policy, func(*http.Request) (*http.Response, error)) {
+	p := rules(headway.Rule{Name: "r", Limit: limiter.PerMinute(1000), Announced: "requests"})
+	return p, says(200, "", `RateLimit-Policy: "requests";q=100;w=60, "day";q=5000;w=86400`, `RateLimit: "requests";r=59;t=30, "day";r=4000;t=9000`)
+}
+
+// What the limit of a rule has left and what the server has announced of it are two numbers, in
+// memory and over a store.
+func TestSnapshotOfOursAndTheirs(t *testing.T) {
+	for _, over := range []store.Store{nil, new(store.Memory)} {
+		name := "memory"
+		if over != nil {
+			name = "store"
+		}
+		t.Run(name, func(t *testing.T) {
+			p, announces := announcedRule()
+			cfg := headway.Config{Policies: p, Store: over, Secret: []byte("s")}
+			playConfig(t, cfg, func(s *scene) {
+				s.base.answer = inTurn(announces)
+				least := "59"
+				if over != nil { // it has reported before the response came
+					least = "999"
+				}
+				for _, want := range []string{least + "/999, !day 4000, requests 59", "58/998, !day 3999, requests 58", "57/997, !day 3998, requests 57"} {
+					s.send("A", ask{})
+					s.until(time.Since(s.base.epoch) + 10*time.Millisecond)
+					wantBudgets(s, s.Transport, want)
+				}
+				q, err := s.Quota("api.test", "r", "")
+				if err != nil {
+					s.Fatal(err)
+				}
+				spend(s, q, 1000)
+				wantBudgets(s, s.Transport, "-943/-3, !day 3998, requests -943")
+			})
+		})
+	}
+}
+
+// What a batch has reserved is this process's, by both numbers.
+func TestSnapshotOfOursAndTheirsOfABatch(t *testing.T) {
+	p, announces := announcedRule()
+	playConfig(t, overStore(new(store.Memory), nil, p), func(s *scene) {
+		s.base.answer = inTurn(announces, says(200, "", `RateLimit-Policy: "requests";q=100;w=60, "day";q=5000;w=86400`, `RateLimit: "requests";r=58;t=28, "day";r=3999;t=8998`))
+		s.send("A", ask{})
+		s.until(2 * time.Second)
+		p[0].Store.Batch = 10
+		s.set(p)
+		for _, want := range []string{"58/998, !day 3999, requests 58", "57/997, !day 3998, requests 57", "56/996, !day 3997, requests 56"} {
+			s.send("B", ask{})
+			s.until(time.Since(s.base.epoch) + 10*time.Millisecond)
+			wantBudgets(s, s.Transport, want)
+		}
+	})
+}
+
+// What a server has announced to one process shows to another by what the store has left, and
+// what that has counted of others by what it reports of the announced limit.
+func TestSnapshotOfTheirsFromAnotherProcess(t *testing.T) {
+	play(t, nil, func(s *scene) {
+		budgets := new(store.Memory)
+		p, announces := announcedRule()
+		a := newTransport(s, s.base, overStore(budgets, nil, p))
+		b := newTransport(s, s.base, overStore(budgets, nil, p))
+		s.base.answer = inTurn(announces)
+		send := func(tr *headway.Transport) {
+			s.Transport = tr
+			s.send("A", ask{})
+			s.until(time.Since(s.base.epoch) + 10*time.Millisecond)
+		}
+		send(a)
+		wantBudgets(s, a, "999/999, !day 4000, requests 59")
+		send(b)
+		wantBudgets(s, b, "58/998")
+		wantBudgets(s, a, "999/999, !day 4000, requests 59")
+		send(b)
+		send(a)
+		wantBudgets(s, a, "56/996, !day 3999, requests 56")
+		// What others give back is known as late.
+		q, err := b.Quota("api.test", "r", "")
+		if err != nil {
+			s.Fatal(err)
+		}
+		spend(s, q, -2)
+		wantBudgets(s, b, "58/998")
+		send(a)
+		wantBudgets(s, a, "57/997, !day 3998, requests 57")
+		// At the reset units return, which no report is needed for, and the next has the number.
+		s.until(31500 * time.Millisecond)
+		wantBudgets(s, a, "57/997, !day 3998, requests 100")
+		send(b)
+		send(a)
+		wantBudgets(s, a, "95/995, !day 3997, requests 95")
+	})
+}
+
 // Looks, and requests to hosts that come and go, at once: for the race detector.
 func TestSnapshotStorm(t *testing.T) {
 	for _, over := range []store.Store{nil, new(store.Memory)} {

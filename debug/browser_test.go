@@ -37,6 +37,7 @@ func TestPageInABrowser(t *testing.T) {
 		text := strings.Join(strings.Fields(tab.eval(`document.body.innerText`).(string)), " ")
 		for _, want := range []string{
 			"36 in line", "32 in line 8 of 8 in flight", "eu.mail.test responded 429", "1,234 of 5,000 left",
+			"ours 597 of 600 left the server's requests binds 38 of 100 left",
 			"15,000 more than 1,000,000 spent", "3 times, last", strings.Join(strings.Fields(hostile), " "),
 		} {
 			if !strings.Contains(text, want) {

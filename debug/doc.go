@@ -1,7 +1,7 @@
 // Package debug serves a page that shows what a headway.Transport is doing: for
-// every policy and host the line, the requests in flight, each budget and what is
-// left of it, the breaker, the pauses and the responses that raised them, what was
-// learned from the server, the latest refusals, and whether the store is down,
+// every policy and host the line, the requests in flight, each budget with what is
+// left of it here and by what the server announced, the breaker, the pauses and the
+// responses that raised them, the latest refusals, and whether the store is down,
 // since when and why. Mount it where net/http/pprof is mounted:
 //
 //	var recent debug.Recent
@@ -33,6 +33,22 @@
 // reloaded every 5 s. With scripts it is live, with an event each second, or less
 // often if an event takes long to make. A stream ends when the client disconnects,
 // receives nothing for 10 s, or hides the tab, and when the server shuts down.
+//
+// # Budgets
+//
+// Each budget is one row, with two sides:
+//
+//   - Ours is what the limit of the rule has left.
+//   - Theirs, the server's on the page, is what each limit has left that the server
+//     announced of this budget, the least first: with the time until units return, the
+//     dialect of the response and its age, and how many units others have spent.
+//
+// The side that has less left binds: no more requests can start. JSON has the fields
+// "ours", "theirs", a list, and "binds", which is "ours", "theirs" or "both", and absent
+// where neither limits anything. An announced limit that belongs to no rule is a row
+// without ours. Over a Config.Store the numbers are what this process knows of it: ours has the
+// age of the store's report, and of a limit that was announced to another process alone
+// no more is known than what it has left.
 //
 // # Cost
 //

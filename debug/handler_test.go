@@ -251,26 +251,36 @@ func TestPageJSON(t *testing.T) {
       "budgets": [
         {
           "rule": "1/1m",
-          "limit": "1/1m",
-          "most": 1,
-          "remaining": 0
+          "ours": {
+            "limit": "1/1m",
+            "most": 1,
+            "remaining": 0
+          },
+          "binds": "ours"
         },
         {
           "rule": "bucket 100/1m burst 20",
-          "limit": "bucket 100/1m burst 20",
-          "most": 20,
-          "remaining": 20
-        }
-      ],
-      "learned": [
+          "ours": {
+            "limit": "bucket 100/1m burst 20",
+            "most": 20,
+            "remaining": 20
+          },
+          "binds": "ours"
+        },
         {
           "rule": "learned core",
-          "source": "x-ratelimit",
-          "limit": 5000,
-          "remaining": 1234,
-          "reset_seconds": 1857.5,
-          "age_seconds": 3.5,
-          "drift": 0
+          "theirs": [
+            {
+              "name": "core",
+              "source": "x-ratelimit",
+              "limit": 5000,
+              "remaining": 1234,
+              "reset_seconds": 1857.5,
+              "age_seconds": 3.5,
+              "drift": 0
+            }
+          ],
+          "binds": "theirs"
         }
       ]
     },
@@ -316,14 +326,16 @@ func TestPageShowsWhatHolds(t *testing.T) {
 		_, html := get(h, "GET", "/")
 		got := textOf(html)
 		for _, want := range []string{
-			"6 hosts 36 in line 8 in flight 1 paused 1 down 3 kinds of refusal lately at 2000-01-01 00:00:10 UTC",
+			"7 hosts 36 in line 8 in flight 1 paused 1 down 3 kinds of refusal lately at 2000-01-01 00:00:10 UTC",
 			"api.payments.test policy payments 32 in line 8 of 8 in flight 5 min ago at most 32 in line now",
 			"25/1s 25 of 25 left",
 			"all hosts of search breaker open 0 in line 0 in flight Breaker eu.search.test open, probed in 20 s connection &lt;reset&gt; by peer hostile",
 			"eu.search.test breaker 3 times, last 10 s ago the last could have started after 30 s",
 			"eu.mail.test policy mail paused 4 in line 0 in flight",
 			"30 s to go eu.mail.test responded 429 10 s ago, read as rfc9110",
-			"learned core 1,234 of 5,000 left more in 30 min 51 s; read as x-ratelimit 10 s ago",
+			"learned core ours none the server's 1,234 of 5,000 left more in 30 min 51 s; read as x-ratelimit 10 s ago",
+			"calls 600/1m ours 597 of 600 left the server's requests binds 38 of 100 left per 60 s; more in 21 s; read as ratelimit 10 s ago",
+			"learned day ours none the server's 1,498 of 2,000 left per 24 h; more in 13 h 54 min; read as ratelimit 10 s ago",
 			"tokens per day 1000000/day 15,000 more than 1,000,000 spent",
 			"hostile.test limit rule 2/1m 2 times, last 10 s ago the last could have started after 60 s",
 			"api.model.test limit rule tokens per day 3 times, last 10 s ago the last could have started after 24 h",
@@ -337,7 +349,7 @@ func TestPageShowsWhatHolds(t *testing.T) {
 		for _, m := range regexp.MustCompile(`<h2>(.*?)</h2>`).FindAllStringSubmatch(html, -1) {
 			order = append(order, m[1])
 		}
-		if got, want := fmt.Sprint(order), "[eu.mail.test api.payments.test all hosts of search hostile.test api.forge.test api.model.test Refused lately]"; got != want {
+		if got, want := fmt.Sprint(order), "[eu.mail.test api.payments.test all hosts of search hostile.test api.forge.test api.chat.test api.model.test Refused lately]"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})

@@ -19,7 +19,8 @@ import (
 )
 
 // base responds as the path says: /429 refuses with a Retry-After, /learn announces what
-// is left (/learn?5 that it is 5), /reset fails, /hang responds at the end of the test, all else is a 200.
+// is left (/learn?5 that it is 5), /chat of two limits, one of which is the requests of a
+// minute, /reset fails, /hang responds at the end of the test, all else is a 200.
 type base struct {
 	over  chan struct{}
 	pause string // in seconds; empty for 40
@@ -39,6 +40,9 @@ func (b base) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Header.Set("X-RateLimit-Remaining", cmp.Or(req.URL.RawQuery, "1234"))
 		resp.Header.Set("X-RateLimit-Reset", fmt.Sprint(time.Now().Add(31*time.Minute).Unix()))
 		resp.Header.Set("X-RateLimit-Resource", "core")
+	case "/chat":
+		resp.Header.Set("RateLimit-Policy", `"requests";q=100;w=60, "day";q=2000;w=86400`)
+		resp.Header.Set("RateLimit", `"requests";r=40;t=30, "day";r=1500;t=50000`)
 	case "/reset":
 		return nil, errors.New("connection <reset> by peer")
 	case "/hang":
@@ -97,6 +101,7 @@ func newSceneOf(t *testing.T, pause string) *scene {
 			}},
 		},
 		{Name: "search", Hosts: []string{"*.search.test"}, Shared: true, Breaker: &breaker.Config{Failures: 2, OpenFor: 30 * time.Second}},
+		{Name: "chat", Hosts: []string{"api.chat.test"}, Rules: []headway.Rule{{Name: "calls", Limit: limiter.PerMinute(600), Announced: "requests"}}},
 		{Name: hostile, Hosts: []string{"hostile.test"}, Limits: []limiter.Limit{limiter.PerMinute(2)}, MaxWait: headway.NoWait},
 	}})
 	if err != nil {
@@ -113,6 +118,9 @@ func newSceneOf(t *testing.T, pause string) *scene {
 	s.settle(t, func(h headway.HostStatus) bool { return h.Policy == "payments" && h.Waiting == 32 })
 	for left := 1236; left >= 1234; left-- {
 		s.now(t, "GET", fmt.Sprint("https://api.forge.test/learn?", left), "", 0)
+	}
+	for _, path := range []string{"chat", "", ""} {
+		s.now(t, "GET", "https://api.chat.test/"+path, "", 0)
 	}
 	s.now(t, "POST", "https://eu.mail.test/send", "tenant-3", 0)
 	s.now(t, "GET", "https://eu.mail.test/429", secret, 0)

@@ -2,7 +2,6 @@ package debug
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -93,16 +92,15 @@ func newStored(o outage, now time.Time) stored {
 }
 
 type host struct {
-	Policy   string    `json:"policy"`
-	Host     string    `json:"host"`
-	Overflow bool      `json:"overflow,omitempty"`
-	Waiting  int       `json:"waiting"`
-	InFlight int       `json:"in_flight"`
-	Slots    int       `json:"max_in_flight,omitempty"`
-	Breakers []gate    `json:"breakers,omitempty"`
-	Budgets  []budget  `json:"budgets,omitempty"`
-	Pauses   []pause   `json:"pauses,omitempty"`
-	Learned  []learned `json:"learned,omitempty"`
+	Policy   string   `json:"policy"`
+	Host     string   `json:"host"`
+	Overflow bool     `json:"overflow,omitempty"`
+	Waiting  int      `json:"waiting"`
+	InFlight int      `json:"in_flight"`
+	Slots    int      `json:"max_in_flight,omitempty"`
+	Breakers []gate   `json:"breakers,omitempty"`
+	Budgets  []budget `json:"budgets,omitempty"`
+	Pauses   []pause  `json:"pauses,omitempty"`
 
 	Gate string  `json:"-"` // what the worst of its breakers is; empty without any
 	Line picture `json:"-"`
@@ -111,7 +109,6 @@ type host struct {
 	MoreBreakers int `json:"more_breakers,omitempty"`
 	MoreBudgets  int `json:"more_budgets,omitempty"`
 	MorePauses   int `json:"more_pauses,omitempty"`
-	MoreLearned  int `json:"more_learned,omitempty"`
 }
 
 // Title is the host, or what it stands for.
@@ -146,25 +143,6 @@ type gate struct {
 	Err        string `json:"error,omitempty"`
 }
 
-// A budget is what is left under one rule and key.
-type budget struct {
-	Rule      string `json:"rule"`
-	Key       string `json:"key_digest,omitempty"`
-	Limit     string `json:"limit"`
-	Most      count  `json:"most"`
-	Remaining count  `json:"remaining"`
-	Age       span   `json:"age_seconds,omitempty"` // since the store reported it
-}
-
-// Debt returns by how much it is overdrawn; zero or less if it is not.
-func (b budget) Debt() count { return -b.Remaining }
-
-// Old reports that it may have changed since.
-func (b budget) Old() bool { return time.Duration(b.Age) >= time.Second }
-
-// Fill is the part of it that is left, from 0 to 100.
-func (b budget) Fill() int64 { return fill(b.Remaining, b.Most) }
-
 // A pause says until when which requests are held, and why.
 type pause struct {
 	Rule     string `json:"rule,omitempty"`
@@ -178,26 +156,6 @@ type pause struct {
 	Ago    span   `json:"ago_seconds,omitempty"`
 	Cut    bool   `json:"cut,omitempty"`
 }
-
-// A learned is one limit that the server has announced.
-type learned struct {
-	Rule      string `json:"rule"`
-	Key       string `json:"key_digest,omitempty"`
-	Resource  string `json:"resource,omitempty"` // unless Rule says it
-	Source    string `json:"source"`
-	Limit     count  `json:"limit,omitempty"`
-	Window    span   `json:"window_seconds,omitempty"`
-	Remaining count  `json:"remaining"`
-	Reset     span   `json:"reset_seconds"`
-	Age       span   `json:"age_seconds"`
-	Drift     count  `json:"drift"`
-}
-
-// Fill is as for a budget.
-func (l learned) Fill() int64 { return fill(l.Remaining, l.Limit) }
-
-// Unbounded reports that nothing is known to hold requests.
-func (l learned) Unbounded() bool { return l.Remaining == math.MaxInt64 }
 
 // A refusal stands for requests that were refused for one reason.
 type refusal struct {
@@ -216,13 +174,6 @@ type refusal struct {
 
 // Never says that waiting longer would not have helped.
 func (r refusal) Never() bool { return time.Duration(r.RetryAfter) == limiter.Never }
-
-func fill(left, most count) int64 {
-	if most <= 0 {
-		return 0
-	}
-	return int64(math.Round(100 * float64(min(max(left, 0), most)) / float64(most)))
-}
 
 // newView returns the policies and hosts whose name contains in.q, as far as they are in
 // the window. For the page it leaves out rows beyond a useful number.
@@ -301,7 +252,7 @@ func newView(s *sight, in window) view {
 
 func newHost(s headway.HostStatus, all *sight, in window) host {
 	h := host{Policy: s.Policy, Host: s.Host, Overflow: s.Overflow, Waiting: s.Waiting, InFlight: s.InFlight, Slots: s.MaxInFlight}
-	gates, rules, pauses, limits := s.Breakers, s.Rules, s.Pauses, s.Learned
+	gates, rows, pauses := s.Breakers, rowsOf(s), s.Pauses
 	if len(gates) > 0 {
 		h.Gate = worst(s).String()
 	}
@@ -310,9 +261,8 @@ func newHost(s headway.HostStatus, all *sight, in window) host {
 		h.Line = all.history.draw(place{s.Policy, s.Host}, all.at)
 	}
 	gates, h.MoreBreakers = mostOf(gates, in.rows, func(a, b headway.BreakerStatus) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
-	rules, h.MoreBudgets = mostOf(rules, in.rows, func(a, b headway.RuleStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
+	rows, h.MoreBudgets = mostOf(rows, in.rows, func(a, b row) int { return cmp.Compare(a.left(), b.left()) })
 	pauses, h.MorePauses = mostOf(pauses, in.rows, func(a, b headway.PauseStatus) int { return cmp.Compare(b.Left, a.Left) })
-	limits, h.MoreLearned = mostOf(limits, in.rows, func(a, b headway.LearnedStatus) int { return cmp.Compare(a.Remaining, b.Remaining) })
 	for _, b := range gates {
 		row := gate{Host: b.Host, State: b.State.String(), RetryAfter: span(b.RetryAfter)}
 		if b.Err != nil {
@@ -320,22 +270,11 @@ func newHost(s headway.HostStatus, all *sight, in window) host {
 		}
 		h.Breakers = append(h.Breakers, row)
 	}
-	for _, r := range rules {
-		h.Budgets = append(h.Budgets, budget{
-			Rule: r.Rule, Key: r.KeyDigest, Limit: r.Limit.String(), Most: count(most(r.Limit)), Remaining: count(r.Remaining), Age: span(r.Age),
-		})
+	for _, r := range rows {
+		h.Budgets = append(h.Budgets, r.budget())
 	}
 	for _, p := range pauses {
 		h.Pauses = append(h.Pauses, newPause(s, p, all))
-	}
-	for _, l := range limits {
-		if l.Rule == "learned "+l.Resource {
-			l.Resource = ""
-		}
-		h.Learned = append(h.Learned, learned{
-			Rule: l.Rule, Key: l.KeyDigest, Resource: l.Resource, Source: l.Source, Limit: count(l.Limit), Window: span(l.Window),
-			Remaining: count(l.Remaining), Reset: span(l.Reset), Age: span(l.Age), Drift: count(l.Drift),
-		})
 	}
 	return h
 }
@@ -372,14 +311,6 @@ func newPause(s headway.HostStatus, p headway.PauseStatus, all *sight) pause {
 		}
 	}
 	return row
-}
-
-// most returns the units of a full budget.
-func most(l limiter.Limit) int64 {
-	if l.Law == limiter.Bucket && l.Burst > 0 {
-		return l.Burst
-	}
-	return l.N
 }
 
 // mostOf returns the n of list that come first by less, in the order of list, and

@@ -298,9 +298,9 @@ func (t *tx) do(op *Op) (res Result) {
 			}
 		}
 		t.touch(op)
-		res.Remaining = t.remaining(op)
+		t.remaining(op, &res)
 	case OpRead:
-		res.Remaining = t.remaining(op)
+		t.remaining(op, &res)
 		res.Announced = t.announcements(op)
 	case OpForecast:
 		res.Waits = t.forecast(op.Asks)
@@ -327,7 +327,7 @@ func (t *tx) take(op *Op, res *Result) {
 	at, atLeast, bind := earliest(all, t.now, t.now)
 	if at > t.now {
 		res.Wait = t.wait(all, at, atLeast, bind)
-		res.Remaining = t.remaining(op)
+		t.remaining(op, res)
 		if bind >= 0 && all[bind].announced != nil {
 			res.Announced = t.announcement(nil, all[bind].where, all[bind].announced)
 		}
@@ -355,7 +355,8 @@ func (t *tx) take(op *Op, res *Result) {
 	}
 	res.Reserved = t.reserve(op, all)
 	t.touch(op)
-	res.OK, res.Remaining, res.Bind = true, t.remaining(op), -1
+	res.OK, res.Bind = true, -1
+	t.remaining(op, res)
 }
 
 // reserve reserves what an OpTake wants besides, as far as there is room, and
@@ -439,20 +440,27 @@ func (t *tx) give(op *Op) {
 	t.touch(op)
 }
 
-// remaining returns what is left under each need, by what was announced of it
-// too.
-func (t *tx) remaining(op *Op) []int64 {
-	list := make([]int64, len(op.Needs))
+// remaining reports what is left under each need: by what was announced of it too, and by its
+// limit alone.
+func (t *tx) remaining(op *Op, res *Result) {
+	res.Remaining = make([]int64, len(op.Needs))
 	for i := range op.Needs {
 		r := t.budget(op.Group, &op.Needs[i])
-		if list[i] = r.state.Remaining(t.now); list[i] != law.Unlimited {
-			list[i] -= r.unitsReserved()
+		left := r.state.Remaining(t.now)
+		if left != law.Unlimited {
+			left -= r.unitsReserved()
+		}
+		if res.LimitRemaining == nil && len(r.announced) > 0 {
+			res.LimitRemaining = slices.Clone(res.Remaining) // so far they are the same
+		}
+		if res.LimitRemaining != nil {
+			res.LimitRemaining[i] = left
 		}
 		for j := range r.announced {
-			list[i] = min(list[i], r.announced[j].State().Remaining(t.now))
+			left = min(left, r.announced[j].State().Remaining(t.now))
 		}
+		res.Remaining[i] = left
 	}
-	return list
 }
 
 func (t *tx) pause(op *Op, res *Result) {

@@ -355,6 +355,9 @@ type Result struct {
 	// Remaining is what is left under each need after an OpTake, OpSpend or OpRead:
 	// negative in debt, math.MaxInt64 where nothing is limited.
 	Remaining []int64
+	// LimitRemaining is Remaining by Need.Limit alone, without what servers have announced
+	// of the budget; nil where it is the same, since nothing is announced of any of them.
+	LimitRemaining []int64
 	// Waits are those of OpForecast.
 	Waits []Wait
 	// Paused is for how long the requests concerned do not start, where an OpPause has

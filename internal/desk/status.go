@@ -28,8 +28,9 @@ type Budget struct {
 	Rule      *roster.Rule
 	KeyDigest string
 	Limit     limiter.Limit
-	Left      int64
-	Age       time.Duration // since a store has reported it; zero in memory
+	Left      int64         // by what is announced of it too
+	LimitLeft int64         // by Limit alone
+	Age       time.Duration // since a store has reported them; zero in memory
 }
 
 // An Announced is a pause, or a limit that a server has announced.
@@ -82,7 +83,7 @@ func statusLocal(s *roster.Sight) Status {
 		}
 		for i, left := range part.Left {
 			h := &held[from+i]
-			st.Budgets = append(st.Budgets, Budget{Rule: h.Rule, KeyDigest: h.Digest, Limit: limitOf(&h.Rule.Local), Left: left})
+			st.Budgets = append(st.Budgets, Budget{Rule: h.Rule, KeyDigest: h.Digest, Limit: limitOf(&h.Rule.Local), Left: left, LimitLeft: part.LimitLeft[i]})
 		}
 		for _, e := range part.Announced {
 			a := Announced{Announced: e, KeyDigest: e.Label}
@@ -147,7 +148,9 @@ func statusStored(p *roster.Plan, l *storeline.Line, here *roster.Sight) Status 
 		}
 		budgets[k.Name] = budget{r, digest}
 		if k.Reported {
-			st.Budgets = append(st.Budgets, Budget{Rule: r, KeyDigest: digest, Limit: limitOf(&r.Limit), Left: k.Remaining, Age: k.Age})
+			st.Budgets = append(st.Budgets, Budget{
+				Rule: r, KeyDigest: digest, Limit: limitOf(&r.Limit), Left: k.Remaining, LimitLeft: k.LimitRemaining, Age: k.Age,
+			})
 		}
 	}
 	for _, e := range found {

@@ -96,7 +96,11 @@ func andAnnounced(budgets ...*Budget) []*Budget {
 
 // remaining returns how many units of b could start now, by announced limits too.
 func (b *Budget) remaining(now law.Time) int64 {
-	left := b.state.Remaining(now)
+	return b.leastAnnounced(now, b.state.Remaining(now))
+}
+
+// leastAnnounced returns left, or what an announced limit of b has left where that is less.
+func (b *Budget) leastAnnounced(now law.Time, left int64) int64 {
 	for i := range b.announced {
 		left = min(left, b.announced[i].Limit.Remaining(now))
 	}

@@ -27,7 +27,8 @@ const MostStatus = 256
 // A Status is what a line reports of itself at one instant.
 type Status struct {
 	Waiting, InFlight int
-	Left              []int64 // under each of the budgets
+	Left              []int64 // under each of the budgets, by what is announced of it too
+	LimitLeft         []int64 // under each by its own limit alone
 	// Announced are the pauses that last and the limits that were announced.
 	Announced []Announced
 }
@@ -43,10 +44,11 @@ func (line *Line) Status(budgets []*Budget, ids []uint64, host bool) (s Status) 
 	defer l.unlock()
 	s.Waiting, s.InFlight = l.waiting, int(max(int64(l.slotsTaken), l.inFlight))
 	if len(budgets) > 0 {
-		s.Left = make([]int64, len(budgets))
+		s.Left, s.LimitLeft = make([]int64, len(budgets)), make([]int64, len(budgets))
 	}
 	for i, b := range budgets {
-		s.Left[i] = b.remaining(now)
+		s.LimitLeft[i] = b.state.Remaining(now)
+		s.Left[i] = b.leastAnnounced(now, s.LimitLeft[i])
 		s.add(b.announced, Announced{Rule: b}, now)
 		s.addAudience(b.audience, now)
 	}

@@ -20,10 +20,12 @@ const mostAnnounced = 64
 type Known struct {
 	Name          string
 	IsAudience    bool
-	Reported      bool              // Remaining is known
+	Reported      bool              // Remaining and LimitRemaining are known
 	Remaining     int64             // of the budget
-	Age           time.Duration     // of Remaining
+	Age           time.Duration     // of Remaining and LimitRemaining
 	Announcements []store.Announced // the pauses that hold and the limits that were announced, as they are by now
+	// LimitRemaining is Remaining by the budget's own limit alone.
+	LimitRemaining int64
 }
 
 // A known is a Known but for its Age and Announcements, which change with time.
@@ -47,16 +49,7 @@ func (l *Line) Known(yield func(Known) bool) {
 		l.mu.Lock()
 		now := awake.Now()
 		for _, k := range l.names[min(from, len(l.names)):min(from+Piece, len(l.names))] {
-			e := k.Known
-			if e.Reported {
-				e.Age = now.Sub(k.reportedAt)
-			}
-			for _, a := range k.announced {
-				if h, ok := a.as(now); ok {
-					e.Announcements = append(e.Announcements, h)
-				}
-			}
-			piece = append(piece, e)
+			piece = append(piece, k.as(now))
 		}
 		more = from+Piece < len(l.names)
 		l.mu.Unlock()
@@ -66,6 +59,44 @@ func (l *Line) Known(yield func(Known) bool) {
 			}
 		}
 	}
+}
+
+// as returns k as it is at now.
+//
+// Of an announced limit this process knows what was left, less what it has started itself. What
+// the store has reported of the budget since is newer, until the limit's reset: all have Remaining
+// left at least, and one has no more where Remaining is less than the budget's own limit has.
+func (k *known) as(now time.Time) Known {
+	e := k.Known
+	if e.Reported {
+		e.Age = now.Sub(k.reportedAt)
+	}
+	var least *store.Announced
+	newer := false // more is known of a limit than what the report is made from
+	e.Announcements = make([]store.Announced, 0, len(k.announced))
+	for i := range k.announced {
+		a := &k.announced[i]
+		h, ok := a.as(now)
+		if !ok {
+			continue
+		}
+		e.Announcements = append(e.Announcements, h)
+		if !e.Reported || h.Pause > 0 {
+			continue
+		}
+		if reset := a.at.Add(a.Reset); !k.reportedAt.After(a.at) || a.Reset >= 0 && reset.After(k.reportedAt) && !reset.After(now) {
+			newer = true
+			continue
+		}
+		l := &e.Announcements[len(e.Announcements)-1]
+		if l.Left = max(l.Left, e.Remaining); least == nil || l.Left < least.Left {
+			least = l
+		}
+	}
+	if least != nil && !newer && e.Remaining < e.LimitRemaining {
+		least.Left = e.Remaining
+	}
+	return e
 }
 
 // as returns a as it is at now, if it still matters.
@@ -98,10 +129,10 @@ func (a *announced) as(now time.Time) (store.Announced, bool) {
 
 // noteResultLocked keeps what a result reports of the budgets and audiences of its operation.
 func (l *Line) noteResultLocked(op *store.Op, res *store.Result, now time.Time) {
-	if len(res.Remaining) == len(op.Needs) {
+	if own := limitRemaining(res); len(res.Remaining) == len(op.Needs) && len(own) == len(op.Needs) {
 		for i, n := range op.Needs {
 			if k := l.known[n.Budget]; k != nil {
-				k.Remaining, k.Reported, k.reportedAt = res.Remaining[i], true, now
+				k.Remaining, k.LimitRemaining, k.Reported, k.reportedAt = res.Remaining[i], own[i], true, now
 				k.addLocked(res.Reserved * n.Cost) // what is reserved is this process's
 			}
 		}
@@ -122,9 +153,28 @@ func (l *Line) noteResultLocked(op *store.Op, res *store.Result, now time.Time) 
 	}
 	for _, h := range res.Announced {
 		if k := l.known[h.Audience]; k != nil {
+			if h.Pause == 0 && h.Left != math.MaxInt64 {
+				h.Left += l.reservedLocked(h.Audience) // as above
+			}
 			k.announceLocked(announced{h, now})
 		}
 	}
+}
+
+// reservedLocked returns how many units of a budget, or starts of an audience, this process has
+// reserved and not used.
+func (l *Line) reservedLocked(name string) (n int64) {
+	for _, p := range l.reserved {
+		if slices.Contains(p.op.Audiences, name) {
+			n += p.left
+		}
+		for _, need := range p.op.Needs {
+			if need.Budget == name {
+				n += p.left * need.Cost
+			}
+		}
+	}
+	return n
 }
 
 // addLocked adds units to what remains, unless nothing is limited.
@@ -132,6 +182,17 @@ func (k *known) addLocked(units int64) {
 	if k.Remaining != math.MaxInt64 {
 		k.Remaining += units
 	}
+	if k.LimitRemaining != math.MaxInt64 {
+		k.LimitRemaining += units
+	}
+}
+
+// limitRemaining returns what is left under each need by its limit alone.
+func limitRemaining(res *store.Result) []int64 {
+	if res.LimitRemaining != nil {
+		return res.LimitRemaining
+	}
+	return res.Remaining
 }
 
 // lowerAnnouncedLocked lowers what is known to be left of announced limits by what n requests

@@ -33,6 +33,7 @@ type reserved struct {
 	used      int64
 	last      store.Instant // an instant no earlier than the last start; at first, at
 	remaining []int64       // under each need, besides what is reserved
+	own       []int64       // the same by their limits alone
 	marks     []store.Mark  // of announced limits, without what is reserved
 	over      bool          // it has been given back
 }
@@ -42,7 +43,7 @@ func (l *Line) keepReservedLocked(class string, op *store.Op, res *store.Result,
 	if res.Reserved == 0 {
 		return
 	}
-	p := &reserved{class: class, op: *op, at: res.At, sent: sent, left: res.Reserved, last: res.At, remaining: res.Remaining, marks: res.Marks}
+	p := &reserved{class: class, op: *op, at: res.At, sent: sent, left: res.Reserved, last: res.At, remaining: res.Remaining, own: limitRemaining(res), marks: res.Marks}
 	if old := l.reserved[class]; old != nil {
 		l.returnLocked(old)
 	}
@@ -119,7 +120,8 @@ func (l *Line) startReservedLocked(p *reserved, a *Ask, now time.Time) *Grant {
 	for i, n := range p.remaining {
 		g.left = append(g.left, n+p.left*p.op.Needs[i].Cost)
 		if k := l.known[p.op.Needs[i].Budget]; k != nil {
-			k.Remaining = g.left[i] // its age stays that of the store's report
+			// Their age stays that of the store's report.
+			k.Remaining, k.LimitRemaining = g.left[i], p.own[i]+p.left*p.op.Needs[i].Cost
 		}
 	}
 	for _, m := range p.marks { // the server counts those that were used, and not those reserved

@@ -334,16 +334,20 @@ func (r *reader) int() int64   { return int64(binary.BigEndian.Uint64(r.bytes(8)
 func (r *reader) size() int    { return int(binary.BigEndian.Uint32(r.bytes(4))) }
 func (r *reader) text() []byte { return r.bytes(r.size()) }
 
-func (r *reader) remaining() []int64 {
+// remaining decodes what is left under each of the needs, and by their limits alone where that
+// follows.
+func (r *reader) remaining(needs int, res *store.Result) {
 	n := r.size()
-	if r.bad {
-		return nil
+	if r.bad = r.bad || n != needs && n != 2*needs; r.bad {
+		return
 	}
 	list := make([]int64, n)
 	for i := range list {
 		list[i] = r.int()
 	}
-	return list
+	if res.Remaining = list[:needs:needs]; n > needs {
+		res.LimitRemaining = list[needs:]
+	}
 }
 
 // decode decodes the results of the operations, and which of them have failed.
@@ -370,9 +374,9 @@ func (c *call) decode(now store.Instant, b, failed []byte) ([]store.Result, erro
 		}
 		switch op.Kind {
 		case store.OpTake:
-			c.take(r, res, now)
+			c.take(r, len(op.Needs), res, now)
 		case store.OpSpend:
-			res.Remaining = r.remaining()
+			r.remaining(len(op.Needs), res)
 		case store.OpPause:
 			res.Paused, res.Announced = time.Duration(r.int()), c.announced(r, now)
 		case store.OpLearn:
@@ -409,13 +413,14 @@ const (
 	bitLearned
 )
 
-func (c *call) take(r *reader, res *store.Result, now store.Instant) {
+func (c *call) take(r *reader, needs int, res *store.Result, now store.Instant) {
 	bits := r.byte()
 	is := func(bit byte) bool { return bits&bit != 0 }
 	switch {
 	case is(bitOK):
 		res.OK, res.Strict, res.UnderPause, res.Bind = true, is(bitStrict), is(bitUnderPause), -1
-		res.Remaining, res.Reserved = r.remaining(), r.int()
+		r.remaining(needs, res)
+		res.Reserved = r.int()
 	case is(bitSkipped):
 		res.Skipped, res.At = true, 0
 	default:
@@ -425,7 +430,7 @@ func (c *call) take(r *reader, res *store.Result, now store.Instant) {
 		if w.For = store.Never; w.At != int64(store.Never) {
 			w.For = time.Duration(max(0, w.At-now))
 		}
-		if res.Remaining = r.remaining(); w.Pause || w.Learned {
+		if r.remaining(needs, res); w.Pause || w.Learned {
 			res.Announced = c.announced(r, now)
 		}
 	}

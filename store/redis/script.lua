@@ -1557,20 +1557,26 @@ local function earliest(all, from)
 	return t, atLeast, bind
 end
 
+-- remaining returns what is left under each need, and where something is announced of one of
+-- them, after that what is left by its limit alone.
 local function remaining(op)
-	local out = { putSize(#op.needs) }
-	for _, n in ipairs(op.needs) do
+	local out, own, announced = {}, {}, false
+	for i, n in ipairs(op.needs) do
 		local r = budget(n)
 		local left = r.st:remaining(now)
 		if left ~= NEVER then
 			left = left - unitsReserved(r)
 		end
+		own[i] = putInt(left)
 		for _, h in ipairs(r.announced) do
-			left = min(left, h.st:remaining(now))
+			left, announced = min(left, h.st:remaining(now)), true
 		end
-		out[#out + 1] = putInt(left)
+		out[i] = putInt(left)
 	end
-	return concat(out)
+	if announced then
+		return putSize(2 * #out) .. concat(out) .. concat(own)
+	end
+	return putSize(#out) .. concat(out)
 end
 
 local function flightOf(r, op)

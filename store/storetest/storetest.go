@@ -50,6 +50,7 @@ func Run(t *testing.T, newStore func(t testing.TB, now func() time.Time) store.S
 		"errors":      checkErrors,
 		"forgets":     checkForgets,
 		"set back":    checkSetBack,
+		"announced":   checkAnnounced,
 	} {
 		t.Run(name, func(t *testing.T) { check(open(t)) })
 	}
@@ -585,4 +586,32 @@ func checkSetBack(b *bench) {
 		}
 		b.pass(begin.Sub(b.now()))
 	}
+}
+
+// What a server has announced of a budget is reported beside what the limit has left.
+func checkAnnounced(b *bench) {
+	narrow, wide := need("narrow", limiter.PerMinute(10), 1), need("wide", limiter.PerHour(100), 2)
+	left := func(what string, res store.Result, least, own []int64) {
+		b.Helper()
+		if !reflect.DeepEqual(res.Remaining, least) || !reflect.DeepEqual(res.LimitRemaining, own) {
+			b.Errorf("%s: %v are left, %v by the limits alone, want %v and %v", what, res.Remaining, res.LimitRemaining, least, own)
+		}
+	}
+	started := b.now().UnixNano()
+	left("before", b.do(takeOf(narrow, wide))[0], []int64{9, 98}, nil)
+	b.pass(time.Second)
+	b.do(store.Op{Kind: store.OpLearn, Group: "g", Only: "narrow", Learn: &store.Learn{
+		Name: "n", Left: 4, Limit: 10, Reset: 50 * time.Second, Period: time.Minute, Started: started, Own: 1,
+	}})
+	read := store.Op{Kind: store.OpRead, Group: "g", Needs: []store.Need{wide, narrow}}
+	left("read", b.do(read)[0], []int64{98, 4}, []int64{98, 9})
+	left("a start", b.do(takeOf(narrow, wide))[0], []int64{3, 96}, []int64{8, 96})
+	more := takeOf(narrow, wide)
+	more.Reserve = 1
+	left("with a reserved one", b.do(more)[0], []int64{1, 92}, []int64{6, 92})
+	dear := narrow
+	dear.Cost = 5
+	left("a refusal", b.do(takeOf(dear, wide))[0], []int64{1, 92}, []int64{6, 92})
+	left("of another budget", b.do(store.Op{Kind: store.OpRead, Group: "g", Needs: []store.Need{wide}})[0], []int64{92}, nil)
+	left("a debt", b.do(store.Op{Kind: store.OpSpend, Group: "g", Needs: []store.Need{dear, wide}})[0], []int64{-4, 90}, []int64{1, 90})
 }
