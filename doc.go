@@ -102,13 +102,13 @@
 // wait budget is refused when that is over. A limit that a server announces counts the
 // starts of all processes.
 //
-// No response waits for the store, but for a Rule.Settle. What it announces holds in this process at once: a
-// request that the store has granted without knowing of a pause waits, too. It is sent
-// to the store in the background, before the next question, and so reaches the other
-// processes one way to the store later. At most 1,024 announcements are on hold for it,
-// of each pause the longest and of each limit the newest; beyond that, limits are
-// forgotten first. Pauses are kept while the store is down. A process that exits loses
-// what is younger than one round trip.
+// No response waits for the store, but for the Settle of a rule whose limit is Strict.
+// What it announces holds in this process at once: a request that the store has granted
+// without knowing of a pause waits, too. It is sent to the store in the background, before
+// the next question, and so reaches the other processes one way to the store later. At
+// most 1,024 announcements are on hold for it, of each pause the longest and of each limit
+// the newest; beyond that, limits are forgotten first. Pauses are kept while the store is
+// down. A process that exits loses what is younger than one round trip.
 //
 // Config.MaxHosts bounds what is remembered for Snapshot, not the store. A rule that
 // is removed keeps its past in the store as long as that counts. While processes

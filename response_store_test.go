@@ -3,6 +3,7 @@ package headway_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -253,6 +254,65 @@ func TestSettleWithAStrictUnitUnsent(t *testing.T) {
 		s.send("C", cost(40)) // the store has the response at 1.075 s
 		s.wantStarts("A@50ms B@1.2s C@11.15s")
 	})
+}
+
+// What Rule.Settle reads is corrected at once here, and in the store afterwards. What the store
+// has not received can be settled again.
+func TestSettleFromHeadersDoesNotWaitForTheStore(t *testing.T) {
+	for name, tc := range map[string]struct {
+		actual, event string
+		left          int64
+	}{
+		"less": {"40", "-50, 60 left", 60},
+		"more": {"120", "30, -20 left", -20},
+	} {
+		for _, fails := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/fails=%v", name, fails), func(t *testing.T) {
+				disk := new(distant)
+				var events []headway.Event
+				cfg := overStore(disk, &events, tokens(limiter.PerHour(100), headway.Rule{Settle: costHeader}))
+				playConfig(t, cfg, func(s *scene) {
+					s.base.latency = time.Second
+					s.base.answer = says(200, "", "Cost: "+tc.actual)
+					a := s.send("A", cost(90))
+					s.until(time.Second)
+					if fails {
+						disk.set(func(d *shaky) { d.err = errGone })
+					}
+					s.until(1050 * time.Millisecond)
+					if !a.done.Load() || a.err != nil {
+						s.Fatalf("%v: the response waits for the store", a.err)
+					}
+					settled := ""
+					for _, e := range events {
+						if e.Kind == headway.EventSettle {
+							settled += fmt.Sprintf("%d, %d left", e.Cost, e.Remaining)
+						}
+					}
+					if settled != tc.event {
+						s.Errorf("reported %q, want %q", settled, tc.event)
+					}
+					s.until(5 * time.Second)
+					disk.set(func(d *shaky) { d.err = nil })
+					s.Delay(ask{}.request("B")) // finds out that the store is up
+					s.until(6 * time.Second)
+					q := s.quota("api.test", "tokens", "")
+					if fails {
+						s.wantRemaining(q, 10)
+						n, _ := strconv.ParseInt(tc.actual, 10, 64)
+						if err := headway.Settle(a.resp, "tokens", n); err != nil {
+							s.Error(err)
+						}
+					}
+					s.wantRemaining(q, tc.left)
+					if err := headway.Settle(a.resp, "tokens", 90); err != nil {
+						s.Error(err)
+					}
+					s.wantRemaining(q, 10)
+				})
+			})
+		}
+	}
 }
 
 // What cannot be sent does not keep the goroutine that sends it; see TestMain.

@@ -81,7 +81,7 @@ func (s *settlement) fromHeaders(v *request, resp *http.Response) {
 	for i := range s.items {
 		if r := s.items[i].rule; r.of.Settle != nil {
 			if cost, ok := r.of.Settle(resp); ok && cost >= 0 {
-				kept, _ := s.correct(&s.items[i], cost)
+				kept, _ := s.correct(&s.items[i], cost, true)
 				if kept != nil {
 					v.kept.list = append(v.kept.list, kept.list...)
 				}
@@ -94,7 +94,7 @@ func (s *settlement) settle(rule string, cost int64) error {
 	s.mu.Lock()
 	for i := range s.items {
 		if s.items[i].rule.Name == rule {
-			kept, err := s.correct(&s.items[i], cost)
+			kept, err := s.correct(&s.items[i], cost, false)
 			s.mu.Unlock()
 			s.t.reportKept(context.Background(), kept)
 			return err
@@ -106,15 +106,16 @@ func (s *settlement) settle(rule string, cost int64) error {
 
 // correct makes cost what the request has taken under a rule, as far as it can,
 // and returns the events to report once s.mu is free. It holds s.mu even while a
-// store works: only other calls that settle the same response wait for that.
-func (s *settlement) correct(i *settleItem, cost int64) (*keptEvents, error) {
+// store works: only other calls that settle the same response wait for that. With later a store
+// receives it afterwards.
+func (s *settlement) correct(i *settleItem, cost int64, later bool) (*keptEvents, error) {
 	ctx := context.Background()
 	v := request{t: s.t, route: route{policy: s.policy, name: s.host}}
 	v.Quota = true
 	v.Claim(roster.Claim{Rule: i.rule.Rule, Key: i.key})
 	v.open(limiter.Never)
 	v.keep()
-	units, changed, err := s.t.desk.Correct(ctx, &v.Ticket, i.units, cost)
+	units, changed, err := s.t.desk.Correct(ctx, &v.Ticket, i.units, cost, later)
 	i.units = units
 	if v.opened(ctx); err != nil {
 		err = fmt.Errorf("headway: settle rule %q: %w", i.rule.Name, err)

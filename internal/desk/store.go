@@ -200,12 +200,21 @@ func (d *Desk) recheck(g *roster.Gate) {
 // rule that is no more has all units. When ctx ends, do returns its error, and the operation is
 // done all the same.
 func (d *Desk) do(ctx context.Context, k *Ticket, kind store.OpKind, c *roster.Claim, n int64, taken time.Duration) (store.Result, error) {
-	r := k.Plan.Hosts.Current().Rule(c.Rule.ID)
-	if r == nil {
+	need, ok := k.need(c, n, taken)
+	if !ok {
 		return store.Result{Remaining: []int64{law.Unlimited}}, nil
 	}
 	l := d.storeLine(k.Plan, k.Name)
 	defer l.Unuse()
-	need := store.Need{Budget: k.budget(c), Limit: limitOf(&r.Limit), Cost: n, Taken: int64(taken)}
 	return l.Do(ctx, store.Op{Kind: kind, Needs: []store.Need{need}})
+}
+
+// need returns n units of a claim, which were taken at an instant, in the form that stores take;
+// false where its rule is no more.
+func (k *Ticket) need(c *roster.Claim, n int64, taken time.Duration) (need store.Need, ok bool) {
+	r := k.Plan.Hosts.Current().Rule(c.Rule.ID)
+	if r == nil {
+		return need, false
+	}
+	return store.Need{Budget: k.budget(c), Limit: limitOf(&r.Limit), Cost: n, Taken: int64(taken)}, true
 }

@@ -34,7 +34,7 @@ type Grant struct {
 	w        *waiter   // in the chain until Sent; nil: it never was
 	reserved *reserved // what it has started with; nil: the store was asked
 	strict   bool      // it has strict units in flight; written under the line's mu
-	done     *done     // of these, since Responded
+	ended    *Receipt  // of these, since Responded; nil: there are none
 	renew    *time.Timer
 }
 

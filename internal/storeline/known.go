@@ -127,6 +127,17 @@ func (a *announced) as(now time.Time) (store.Announced, bool) {
 	return h, h.Limit > 0 && past < max(h.Window, time.Minute)
 }
 
+// Left returns what is known to be left of a budget.
+func (l *Line) Left(budget string) (left int64, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.known[budget]
+	if k == nil || !k.Reported {
+		return 0, false
+	}
+	return k.Remaining, true
+}
+
 // noteResultLocked keeps what a result reports of the budgets and audiences of its operation.
 func (l *Line) noteResultLocked(op *store.Op, res *store.Result, now time.Time) {
 	if own := limitRemaining(res); len(res.Remaining) == len(op.Needs) && len(own) == len(op.Needs) {

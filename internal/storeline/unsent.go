@@ -2,6 +2,7 @@ package storeline
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,8 @@ import (
 //
 // What a process that exits has not sent is younger than one round trip. While the store is
 // down, pauses and successes stay noted until it is up. A number of units that are left is not
-// sent so late: the next response brings a newer one.
+// sent so late: the next response brings a newer one. Of the correction of a cost the Receipt
+// tells that it was lost.
 
 // mostUnsent bounds how much is noted in all lines, besides what is on its way. Beyond it one of these is dropped, the
 // first kind of which there is any, and the new one counts:
@@ -43,11 +45,12 @@ import (
 //   - the success that was noted first, and a pause grows once more;
 //   - the pause that ends first.
 //
-// A response whose strict units are in flight waits for the store itself beyond mostDone. If it
-// were dropped, its units would be in flight until their lease ends.
+// The end of strict units in flight and the correction of a cost are never dropped: beyond
+// mostReceipts a response waits for the store itself. Units that never end would be in flight until
+// their lease does.
 const (
-	mostUnsent = 1024
-	mostDone   = mostUnsent / 2
+	mostUnsent   = 1024
+	mostReceipts = mostUnsent / 2
 )
 
 // An unsent is an operation that a response has brought and that the store has not received.
@@ -58,7 +61,7 @@ type unsent struct {
 
 	until  time.Time // of a pause: its end, as far as this process knows: it is not sent later
 	raised Raised    // of a pause
-	done   *done     // of strict units
+	ends   *Receipt  // of strict units and of corrections
 }
 
 // An unsentKey tells apart what is sent by itself. Of what has the same key one is sent.
@@ -68,7 +71,7 @@ type unsentKey struct {
 	name           string // of a limit
 	window         time.Duration
 	grow           bool
-	number         uint64 // of a success, how many pauses were noted before; of strict units, their request
+	number         uint64 // of a success, how many pauses were noted before; else what makes it unique
 }
 
 // A Raised is what this process knows of a pause that it has raised.
@@ -78,10 +81,28 @@ type Raised struct {
 	News   any           // the caller's: see Notice
 }
 
-// A done is the end of strict units that were in flight.
-type done struct {
-	over chan struct{} // closed once at is there
-	at   store.Instant // when the store received it; that of the start where it did not
+// A Receipt is what becomes of an operation that is sent later.
+type Receipt struct {
+	over chan struct{} // closed once the rest is there
+	at   store.Instant // when the store did it; where it did not, what it was at first
+	err  error
+}
+
+// Wait returns when the store did the operation, or why it did not. It waits for that, no longer
+// than ctx.
+func (r *Receipt) Wait(ctx context.Context) (store.Instant, error) {
+	select {
+	case <-r.over:
+		return r.at, r.err
+	case <-ctx.Done():
+		return r.at, ctx.Err()
+	}
+}
+
+// lost ends a receipt of what the store may not have received.
+func (r *Receipt) lost() {
+	r.err = ErrDown
+	close(r.over)
 }
 
 // merge takes in newer, which has the same key.
@@ -146,7 +167,7 @@ func (c *Client) noteLocked(l *Line, e *unsent) bool {
 		return true
 	}
 	switch {
-	case c.down != nil && !e.keeps(), e.done != nil && c.count >= mostDone, c.count >= mostUnsent && !c.makeRoomLocked(e):
+	case c.down != nil && !e.keeps(), e.ends != nil && c.count >= mostReceipts, c.count >= mostUnsent && !c.makeRoomLocked(e):
 		return false
 	}
 	if len(l.unsent) == 0 {
@@ -283,9 +304,12 @@ func (l *Line) applyUnsentLocked(list []*unsent, results []store.Result, now tim
 	for i, e := range list {
 		res := &results[i]
 		switch e.op.Kind {
-		case store.OpDone:
-			e.done.at = res.At
-			close(e.done.over)
+		case store.OpDone, store.OpGive, store.OpSpend:
+			e.ends.at, e.ends.err = res.At, res.Err
+			close(e.ends.over)
+			if e.op.Kind != store.OpDone {
+				l.changedLocked(e.op.Kind == store.OpGive, e.op.Kind == store.OpSpend)
+			}
 		case store.OpLearn:
 			l.changedLocked(false, res.Err == nil)
 			l.learnedLocked()
@@ -326,13 +350,16 @@ func (l *Line) failUnsentLocked(list []*unsent) {
 func (e *unsent) keeps() bool { return e.op.Kind == store.OpPause || e.op.Kind == store.OpSuccess }
 
 // lostLocked is called with what the store, which is down, may not have received, and which does
-// not stay noted. A response whose strict units are in flight is kept with the others of its
-// kind, and nothing waits for it any more. A number of units left is forgotten.
+// not stay noted. The end of strict units in flight is kept with the others of its kind. A number
+// of units left and a correction are forgotten.
 func (c *Client) lostLocked(e *unsent) {
-	if e.done != nil {
-		c.keepLocked(e.op)
-		close(e.done.over)
+	if e.ends == nil {
+		return
 	}
+	if e.op.Kind == store.OpDone {
+		c.keepLocked(e.op)
+	}
+	e.ends.lost()
 }
 
 // wentDownLocked is called when the store has gone down.
@@ -512,33 +539,46 @@ func (l *Line) Responded(ctx context.Context, g *Grant) {
 		return
 	}
 	op := store.Op{Kind: store.OpDone, ID: g.take.ID, Needs: g.take.Needs}
-	e := &unsent{op: op, at: awake.Now(), key: unsentKey{kind: op.Kind, number: op.ID}, done: &done{make(chan struct{}), g.At}}
-	g.done = e.done
+	e := &unsent{op: op, at: awake.Now(), key: unsentKey{kind: op.Kind, number: op.ID}, ends: &Receipt{over: make(chan struct{}), at: g.At}}
+	g.ended = e.ends
 	l.mu.Lock()
 	g.endRenewalLocked()
 	noted := l.noteLocked(e)
 	l.mu.Unlock()
 	if !noted {
 		if res, err := l.Do(ctx, op); err == nil {
-			g.done.at = res.At
+			g.ended.at = res.At
 		}
-		close(g.done.over)
+		close(g.ended.over)
 	}
+}
+
+// Adjust has the store do op, which gives back or spends units of one need, and returns what
+// becomes of that; nil, and nothing is sent, where the store is down or too much is unsent.
+func (l *Line) Adjust(op store.Op) *Receipt {
+	if l.client.available() != nil {
+		return nil
+	}
+	e := &unsent{op: op, at: awake.Now(), key: unsentKey{kind: op.Kind, number: rand.Uint64()}, ends: &Receipt{over: make(chan struct{})}}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rememberLocked(op.Needs[0].Budget, false)
+	if !l.noteLocked(e) {
+		return nil
+	}
+	l.flushLocked()
+	return e.ends
 }
 
 // RespondedAt returns the instant from which the strict units of g count: when the store has
 // received that there is a response. It waits for that, no longer than ctx. Where the store has
 // not received it, and where there are no strict units, it is that of the start.
 func (g *Grant) RespondedAt(ctx context.Context) store.Instant {
-	if g.done == nil {
+	if g.ended == nil {
 		return g.At
 	}
-	select {
-	case <-g.done.over:
-		return g.done.at
-	case <-ctx.Done():
-		return g.At
-	}
+	at, _ := g.ended.Wait(ctx)
+	return at
 }
 
 // pausedLocked notes in the journals of the requests that a pause concerns that it lasts so long

@@ -505,13 +505,13 @@ func TestStrictUnitsEndUnsent(t *testing.T) {
 				l.Responded(t.Context(), g)
 				return g
 			}
-			for i := range mostDone {
+			for i := range mostReceipts {
 				ended(uint64(i + 1))
 			}
 			if now := time.Since(s.epoch); now != 0 {
 				t.Errorf("it has waited until %v", now)
 			}
-			g := ended(mostDone + 1)
+			g := ended(mostReceipts + 1)
 			if at := g.RespondedAt(t.Context()); at != s.epoch.Add(2*time.Millisecond).UnixNano() || time.Since(s.epoch) != 4*time.Millisecond {
 				t.Errorf("got %v after %v", time.Duration(at-s.epoch.UnixNano()), time.Since(s.epoch))
 			}
