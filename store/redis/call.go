@@ -252,15 +252,33 @@ func (e *encoder) op(op *store.Op) {
 			where = op.Only
 		}
 		e.row(where)
+		e.bool(op.Only != "")
 		e.text(l.Name)
 		e.span(l.Window)
-		e.int(l.Left)
-		e.int(l.Limit)
+		// The law bounds these in the same way, and the script's numbers are exact then.
+		e.int(min(max(l.Left, -law.MaxN), law.MaxN))
+		e.int(min(max(l.Limit, -1), law.MaxN))
 		e.span(l.Reset)
 		e.span(l.Period)
-		e.int(l.Started)
-		e.int(l.InFlight)
+		e.byte(l.Resets)
+		e.bool(l.Whole)
+		e.bool(l.Early)
+		e.bool(l.Refused)
+		most := l.Most
+		if most >= 3<<52 {
+			most = 0 // it cannot matter, to a limit whose period is exact for the script
+		}
+		e.span(most)
 		e.bool(l.Pace)
+		e.int(l.Started)
+		e.int(l.Own)
+		e.int(l.InFlight)
+		e.int(l.Mark.Used)
+		e.int(l.Mark.InFlight)
+		e.size(int(l.Mark.Generation))
+		e.int(l.RuleLimit)
+		e.span(l.RulePeriod)
+		e.bool(l.RuleFills)
 		e.text(l.Source)
 	}
 }
@@ -421,6 +439,7 @@ func (c *call) take(r *reader, needs int, res *store.Result, now store.Instant) 
 		res.OK, res.Strict, res.UnderPause, res.Bind = true, is(bitStrict), is(bitUnderPause), -1
 		r.remaining(needs, res)
 		res.Reserved = r.int()
+		res.Marks = c.marks(r)
 	case is(bitSkipped):
 		res.Skipped, res.At = true, 0
 	default:
@@ -434,6 +453,20 @@ func (c *call) take(r *reader, needs int, res *store.Result, now store.Instant) 
 			res.Announced = c.announced(r, now)
 		}
 	}
+}
+
+// marks decodes the marks of an OpTake.
+func (c *call) marks(r *reader) (list []store.Mark) {
+	for n := r.size(); n > 0 && !r.bad; n-- {
+		row := r.size() - 1
+		if r.bad = r.bad || row < 0 || row >= len(c.names); r.bad {
+			return nil
+		}
+		list = append(list, store.Mark{
+			Audience: c.names[row], Name: string(r.text()), Window: time.Duration(r.int()), Used: r.int(), Generation: uint32(r.size()),
+		})
+	}
+	return list
 }
 
 // announced decodes a pause or a limit; nil if there is none or it has ended.
@@ -455,9 +488,10 @@ func (c *call) announced(r *reader, now store.Instant) []store.Announced {
 		return []store.Announced{h}
 	}
 	h.Name, h.Window = string(r.text()), time.Duration(r.int())
-	h.Left, h.Limit, h.Reset, h.Age = r.int(), r.int(), time.Duration(r.int()-now), time.Duration(now-r.int())
-	if blind := r.byte() != 0; blind {
-		h.Reset, h.Limit = -1, -1
+	h.Left, h.Limit, h.Reset = r.int(), r.int(), -1
+	if reset := r.int(); reset != int64(store.Never) {
+		h.Reset = time.Duration(reset - now)
 	}
+	h.Age = time.Duration(now - r.int())
 	return []store.Announced{h}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headway-go/headway/limiter"
+	"github.com/headway-go/headway/store"
 	"github.com/headway-go/headway/store/redis/internal/server"
 )
 
@@ -40,5 +41,19 @@ func TestMemoryOfABudget(t *testing.T) {
 			t.Errorf("%v after %d starts: %d bytes, %v; want at most %d, and more than half", tc.limit, tc.starts, used, err, tc.most)
 		}
 		t.Logf("%v after %d starts: %d bytes", tc.limit, tc.starts, used)
+	}
+	for kind, most := range map[uint8]int{1: 592, 2: 592, 4: 592 + 16*100} {
+		learn := store.Op{Kind: store.OpLearn, Group: "g", Audience: "announced " + strconv.Itoa(int(kind)), Learn: &store.Learn{
+			Name: "requests", Left: 900, Limit: 1000, Reset: 30 * time.Second, Period: time.Hour, Resets: kind, Started: time.Now().UnixNano(), Own: 1, Source: "github",
+		}}
+		do(t, s, learn)
+		for range 100 {
+			do(t, s, store.Op{Kind: store.OpTake, Group: "g", Audiences: []string{learn.Audience}})
+		}
+		used, err := strconv.Atoi(srv.CLI(t, "memory", "usage", srv.CLI(t, "keys", "*{g}"+learn.Audience)))
+		if err != nil || used > most || used < most/2 {
+			t.Errorf("an announced limit of kind %d: %d bytes, %v; want at most %d, and more than half", kind, used, err, most)
+		}
+		t.Logf("an announced limit of kind %d: %d bytes", kind, used)
 	}
 }

@@ -1,11 +1,13 @@
 package redis_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,14 +32,31 @@ func (c *counted) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rue
 // A model draws operations at random.
 type model struct {
 	*rand.Rand
-	now    time.Time
-	in     []limiter.Limit // the limit of each budget
-	cost   int64           // the largest cost
-	taken  []store.Op      // granted operations, with the instants of their units
-	at     []store.Instant
-	due    store.Instant
-	groups int
-	back   bool // sometimes the clock is set back
+	now     time.Time
+	in      []limiter.Limit // the limit of each budget
+	cost    int64           // the largest cost
+	granted []grant
+	due     store.Instant
+	groups  int
+	back    bool // sometimes the clock is set back
+	wild    bool // servers announce anything
+	rows    bool // the rows are compared too
+	servers []*announcer
+}
+
+// newModel returns a model of one seed. It draws a few of limits for its budgets.
+func newModel(seed uint64, groups int, limits []limiter.Limit) *model {
+	m := &model{Rand: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC), groups: groups}
+	for range 4 {
+		m.in = append(m.in, limits[m.IntN(len(limits))])
+	}
+	return m
+}
+
+// A grant is an operation that has taken its needs, and its result.
+type grant struct {
+	store.Op
+	store.Result
 }
 
 func (m *model) needs() (list []store.Need) {
@@ -61,14 +80,17 @@ func (m *model) some(d time.Duration) time.Duration { return time.Duration(m.Int
 func (m *model) op() store.Op {
 	op := store.Op{Group: "g" + strconv.Itoa(m.IntN(m.groups)), ID: m.Uint64() | 1, Audiences: m.audiences(), Needs: m.needs()}
 	// an earlier request, or this one if there is none
-	earlier := func() (store.Op, store.Instant) {
-		if len(m.taken) == 0 {
-			return op, m.before()
+	earlier := func() grant {
+		if len(m.granted) == 0 {
+			return grant{op, store.Result{At: m.before()}}
 		}
-		i := len(m.taken) - 1 - m.IntN(min(len(m.taken), 30))
-		return m.taken[i], m.at[i]
+		return m.granted[len(m.granted)-1-m.IntN(min(len(m.granted), 30))]
 	}
-	switch k := m.IntN(24); {
+	k := m.IntN(26)
+	if m.servers != nil && m.IntN(3) == 0 {
+		k = 18
+	}
+	switch {
 	case k < 11:
 		op.Kind = store.OpTake
 		if line := m.IntN(3); line > 0 {
@@ -77,21 +99,24 @@ func (m *model) op() store.Op {
 		if m.IntN(2) == 0 {
 			op.Due = m.due
 		}
+		if m.IntN(3) == 0 {
+			op.Reserve = m.Int64N(8)
+		}
 	case k < 13:
-		op, _ = earlier()
+		op = earlier().Op
 		op.Kind = store.OpDone
 	case k < 14:
-		op, _ = earlier()
+		op = earlier().Op
 		op.Kind = store.OpRenew
 	case k < 16:
-		var at store.Instant
-		op, at = earlier()
-		if op.Kind, op.Taken = store.OpGive, at; m.now.UnixNano()-at > int64(50*24*time.Hour) {
+		g := earlier()
+		op = g.Op
+		if op.Kind, op.Taken = store.OpGive, g.At; m.now.UnixNano()-g.At > int64(50*24*time.Hour) {
 			op.Kind = store.OpRead // nothing is in flight that long
 		}
 		op.Needs = append([]store.Need(nil), op.Needs...)
 		for j := range op.Needs {
-			op.Needs[j].Taken = at
+			op.Needs[j].Taken = g.At
 		}
 	case k < 17:
 		op.Kind = store.OpSpend
@@ -111,6 +136,10 @@ func (m *model) op() store.Op {
 		if m.IntN(2) == 0 {
 			op.Only = strconv.Itoa(m.IntN(len(m.in)))
 		}
+		if m.servers != nil {
+			m.announce(&op, earlier())
+			break
+		}
 		op.Learn = &store.Learn{
 			Name: strconv.Itoa(m.IntN(12)), Left: m.Int64N(5), Limit: m.Int64N(7) - 1, Reset: m.some(2*time.Second) - time.Second/4,
 			Window: m.some(1) * time.Minute, Period: m.some(1) * m.some(time.Minute), Started: m.before(), InFlight: m.Int64N(3), Pace: m.IntN(2) == 0, Source: "test",
@@ -118,9 +147,16 @@ func (m *model) op() store.Op {
 	case k < 20:
 		op.Kind, op.Taken = store.OpSuccess, m.before()
 	case k < 21:
-		op.Kind = store.OpForecast
+		op.Kind, op.Needs, op.Audiences = store.OpForecast, nil, nil
 		for range m.IntN(5) {
 			op.Asks = append(op.Asks, store.Op{Kind: store.OpTake, Group: op.Group, ID: 1, Audiences: m.audiences(), Needs: m.needs(), Line: uint64(m.IntN(3))})
+		}
+	case k < 23:
+		g := earlier()
+		op = g.Op
+		op.Kind, op.Used, op.Taken = store.OpReturn, m.Int64N(g.Reserved+1), g.At
+		if op.Due = g.At + m.Int64N(int64(store.UseWithin)); m.now.UnixNano()-g.At > int64(50*24*time.Hour) {
+			op.Kind = store.OpRead
 		}
 	default:
 		op.Kind = store.OpRead
@@ -133,7 +169,7 @@ func (m *model) op() store.Op {
 func (m *model) play(t *testing.T, client rueidis.Client, steps int, pass time.Duration) {
 	t.Helper()
 	clock := func() time.Time { return m.now }
-	s, mem := open(t, client, clock), &store.Memory{Now: clock}
+	s, mem := open(t, client, clock), rowsOf{}
 	for step := range steps {
 		switch m.IntN(8) {
 		case 0, 1:
@@ -155,7 +191,7 @@ func (m *model) play(t *testing.T, client rueidis.Client, steps int, pass time.D
 		if err != nil {
 			t.Fatalf("step %d: %v\n%+v", step, err, ops)
 		}
-		want, err := mem.Do(context.Background(), ops)
+		want, err := store.Run(m.now, mem, ops)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,12 +200,56 @@ func (m *model) play(t *testing.T, client rueidis.Client, steps int, pass time.D
 				t.Fatalf("step %d, number %d of\n%s\nat %d: got\n%+v\nwant\n%+v", step, i, describe(ops), m.now.UnixNano(), got[i], want[i])
 			}
 			if got[i].OK {
-				m.taken, m.at = append(m.taken, ops[i]), append(m.at, got[i].At)
+				m.granted = append(m.granted, grant{ops[i], got[i]})
 			} else if ops[i].Kind == store.OpTake && got[i].For != store.Never && !got[i].Skipped {
 				m.due = got[i].Wait.At
 			}
 		}
+		if m.rows {
+			m.compare(t, client, mem)
+		}
 	}
+}
+
+// compare compares the rows of the store that was opened last with those of package store.
+func (m *model) compare(t *testing.T, client rueidis.Client, rows rowsOf) {
+	t.Helper()
+	if len(rows) == 0 {
+		return
+	}
+	var keys []string
+	for key := range rows {
+		keys = append(keys, prefix()+key)
+	}
+	list, err := client.Do(context.Background(), client.B().Mget().Key(keys...).Build()).AsStrSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range keys {
+		got, want := m.pruned(t, []byte(list[i])), m.pruned(t, rows[strings.TrimPrefix(key, prefix())])
+		if !bytes.Equal(got, want) {
+			t.Fatalf("at %d %s is\n%x\nwant\n%x", m.now.UnixNano(), key, got, want)
+		}
+	}
+}
+
+// rowsOf implements store.Rows by the keys that the server has, without a prefix.
+type rowsOf map[string][]byte
+
+func (r rowsOf) Get(group, name string) ([]byte, error) { return r["{"+group+"}"+name], nil }
+
+func (r rowsOf) Put(group, name string, row []byte, _ time.Time) error {
+	r["{"+group+"}"+name] = append([]byte(nil), row...)
+	return nil
+}
+
+// pruned returns a row without what has no effect any more: the script writes none of it.
+func (m *model) pruned(t *testing.T, row []byte) []byte {
+	one := &oneRow{row}
+	if _, err := store.Run(m.now, one, []store.Op{{Kind: store.OpReturn, Needs: make([]store.Need, 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	return one.row
 }
 
 func describe(ops []store.Op) (text string) {
@@ -240,14 +320,12 @@ func TestScriptDecidesAsTheLawsDo(t *testing.T) {
 		"set back": {slow, 5, 3 * time.Millisecond, false, 1, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(25) {
-				m := &model{Rand: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC), cost: tc.cost, groups: tc.groups, back: tc.back}
+			for seed := range seeds(25) {
+				m := newModel(seed, tc.groups, tc.limits)
+				m.cost, m.back = tc.cost, tc.back
 				rounds := 1
 				if tc.change {
 					rounds = 5
-				}
-				for range 4 {
-					m.in = append(m.in, tc.limits[m.IntN(len(tc.limits))])
 				}
 				for range rounds {
 					before := client.trips.Load()

@@ -12,8 +12,12 @@
 // the nanosecond. Its clock is the server's, in microseconds. If that clock is set
 // back, budgets in use recover later by as much; if it is set forward, earlier.
 //
+// A limit that a server announces is counted and corrected in the same round trips as
+// the others, of whatever kind it is.
+//
 // A second round trip is needed when the limit of a budget changes, when a Calendar
-// limit begins a new period, and always for periods of 52 days or more. The decision is
+// limit begins a new period, and always for periods of 52 days or more, announced ones
+// and their resets included. The decision is
 // then made in Go, and is written only if nothing has changed meanwhile. If programs
 // that share a budget configure different limits, each request changes the budget's
 // limit to its own, and units in use count under both.
@@ -34,9 +38,10 @@
 //
 // With a key of a few letters, a budget takes about 140 bytes of the server's memory
 // under Sliding or Calendar, and 150 to 220 under Spaced or Bucket. Under Window it
-// takes 130 bytes, 16 for each start that counts, and 24 for each in flight. The server
-// rounds these up. Each decision under a Window writes all of its starts: if there are
-// thousands, the other algorithms cost the server less.
+// takes 130 bytes, 16 for each start that counts, and 24 for each in flight. A limit that
+// is announced takes 500 bytes; a rolling one 16 more for each start that counts, up to
+// 512 starts. The server rounds these up. Each decision under a Window writes all of its
+// starts: if there are thousands, the other algorithms cost the server less.
 //
 // If the server loses writes, by a restart without persistence or by a failover before
 // they reached the replica, at most as many units as were lost are admitted again.

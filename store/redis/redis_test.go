@@ -27,10 +27,14 @@ func connect(t testing.TB, addrs ...string) rueidis.Client {
 
 var prefixes atomic.Int64
 
+// prefix returns the prefix of the store that was opened last.
+func prefix() string { return "test" + strconv.FormatInt(prefixes.Load(), 10) + ":" }
+
 // open returns an empty store.
 func open(t testing.TB, c rueidis.Client, now func() time.Time) *redis.Store {
 	t.Helper()
-	s, err := redis.New(context.Background(), redis.Config{Client: c, Prefix: "test" + strconv.FormatInt(prefixes.Add(1), 10) + ":", Now: now})
+	prefixes.Add(1)
+	s, err := redis.New(context.Background(), redis.Config{Client: c, Prefix: prefix(), Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

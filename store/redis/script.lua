@@ -43,6 +43,9 @@ local LASTING = 60 * SECOND
 local SHORTEST = 1000000
 local MAX_N = 1000000000
 local EXACT = 65536
+local COARSE = 256
+local COUNTER, ROLLING, FILLING = 0, 1, 2 -- how an announced limit counts
+local FULL_CARE = 256
 local RAW = {}
 
 -- The clock. base is the high word of now, and low is now as an instant.
@@ -59,6 +62,7 @@ if ARGV[1] == '' then
 else
 	base, now = unpack('>i4I4', ARGV[1])
 end
+local ZERO = -base * WORD -- the instant zero, which is exact as a double wherever it is
 
 -- Encoding.
 
@@ -95,7 +99,7 @@ local function putText(s) return putSize(#s) .. s end
 local function putBool(b) return b and '\1' or '\0' end
 
 -- Decoding: text is what is being read, and at is the position in it.
-local text, at
+local text, at = '', 1
 
 local function bytes(n)
 	local from = at
@@ -143,6 +147,12 @@ local function int()
 		error(RAW)
 	end
 	return n
+end
+
+-- long is int for a length that the caller bounds.
+local function long()
+	local high, low = pair()
+	return high * WORD + low
 end
 
 -- toTime returns an instant. One too long ago to be exact becomes the oldest exact
@@ -212,6 +222,18 @@ end
 
 local function div(a, b) return (a - fmod(a, b)) / b end
 
+-- grainOf returns in how many n-ths fractions of a nanosecond come; 0 where there are none.
+local function grainOf(n, per)
+	if n <= 0 or per < n or fmod(per, n) == 0 then
+		return 0
+	end
+	local x, y = per, n
+	while y > 0 do
+		x, y = y, fmod(x, y)
+	end
+	return x
+end
+
 -- The limits, by their encoded form.
 local limits = {}
 
@@ -233,14 +255,7 @@ local function limitOf(spec)
 	elseif l.burst == 0 then
 		l.burst = l.n
 	end
-	l.grain = 0
-	if l.n > 0 and l.per >= l.n and fmod(l.per, l.n) ~= 0 then
-		local x, y = l.per, l.n
-		while y > 0 do
-			x, y = y, fmod(x, y)
-		end
-		l.grain = x
-	end
+	l.grain, l.slices, l.slot = grainOf(l.n, l.per), EXACT, max(1, div(l.per, EXACT))
 	limits[spec] = l
 	return l
 end
@@ -390,11 +405,15 @@ makers[0] = function()
 			return
 		end
 		self:expire(t)
+		self:add(t, cost)
+	end
+
+	function Window:add(t, cost)
 		self.sum = self.sum + cost
 		if self.len > 0 then
 			local e = self:at(self.len - 1)
 			t = max(t, e.at)
-			if self.len >= EXACT then
+			if self.len >= self.l.slices then
 				t = self:slice(t)
 			end
 			if e.at >= t then
@@ -407,13 +426,13 @@ makers[0] = function()
 	end
 
 	-- slice returns the end of t's slice. Slices count from instant zero, so that both
-	-- words of t matter.
+	-- words of t matter. A slice is shorter than 2^44 ns.
 	function Window:slice(t)
-		local d = max(1, div(self.l.per, EXACT))
+		local d = self.l.slot
 		local low = t % WORD
 		local r = fmod((t - low) / WORD + base, d)
-		for _, part in ipairs({ floor(low / 65536), low % 65536 }) do
-			r = fmod(r * 65536 + part, d)
+		for shift = 24, 0, -8 do
+			r = fmod(r * 256 + floor(low / 2 ^ shift) % 256, d)
 		end
 		if r == 0 then
 			return t
@@ -471,6 +490,7 @@ makers[0] = function()
 		self:expire(now)
 		if n > 0 then
 			self:push(now, n)
+			return
 		end
 		local i = 0
 		while i < self.len and n < 0 do
@@ -490,12 +510,33 @@ makers[0] = function()
 		return self.sum == 0 and self.inFlight == 0
 	end
 
+	-- latest returns the latest instant that a start of now may have.
+	function Window:latest(now)
+		if self.len < self.l.slices then
+			return now
+		end
+		return self:slice(now)
+	end
+
+	-- clamp makes what is later than that of now.
+	function Window:clamp(now)
+		local latest, cost = self:latest(now), 0
+		if self:last() <= latest then
+			return
+		end
+		while self.len > 0 and self:last() > latest do
+			cost, self.len = cost + self:at(self.len - 1).cost, self.len - 1
+		end
+		self.sum = self.sum - cost
+		self:add(now, cost)
+	end
+
 	function Window:ends(flights)
 		local last = self:last()
 		for _, f in ipairs(flights) do
 			last = max(last, f.till)
 		end
-		return last + self.l.per + div(self.l.per, EXACT) + 1
+		return last + self.l.per + self.l.slot
 	end
 
 	return Window
@@ -513,7 +554,7 @@ makers[1] = function()
 	function Bucket.load(l)
 		local b = { l = l, full = time(), frac = int(), since = time(), gaps = {} }
 		local n = size()
-		if n > 4 or b.frac < 0 or b.frac > 0 and b.frac >= l.n then
+		if n > 4 or b.frac < 0 or b.frac > 0 and b.frac >= l.n or b.full == NEVER then
 			error(RAW)
 		end
 		for i = 1, n do
@@ -1053,160 +1094,887 @@ makers.pace = function()
 	return Pace
 end
 
--- Cap.
+-- Cap, but for what a number changes. A field is decoded when it is first used, and one
+-- that has not changed is written as it was. So an instant that is too long ago to be exact
+-- stays what it is: a limit in use for months has some. They are only compared; to count
+-- with one raises RAW.
 makers.cap = function()
 	local Cap = {}
-	Cap.__index = Cap
+
+	-- The fields in their order, which begin at the ninth byte and have eight each.
+	local FIELDS = {
+		'gen', 'since', 'at', 'limit', 'per', 'kept', 'left', 'begun', 'stop', 'spread',
+		'extra', 'over', 'unsure', 'till', 'given', 'lump', 'heard', 'alone', 'rest', 'grace', 'every', 'start', 'last',
+		'newest', 'compared', 'updated', 'low', 'drift',
+		'seenLeft', 'seenReset', 'seenAt', 'unit',
+		'level', 'calm', 'peak', 'peakAt', 'shortest', 'mean', 'deviation', 'slope',
+	}
+	local INTS = {
+		left = 56, extra = 88, over = 96, unsure = 104, given = 120, lump = 128, heard = 136, grace = 160, every = 168, low = 216,
+		drift = 224, seenLeft = 232, seenReset = 240, unit = 256, level = 264, peak = 280, shortest = 296, mean = 304,
+	}
+	local TIMES = {
+		since = 16, at = 24, begun = 64, stop = 72, spread = 80, till = 112, alone = 144, rest = 152, start = 176, last = 184,
+		newest = 192, compared = 200, updated = 208, seenAt = 248, calm = 272, peakAt = 288,
+	}
+	local FLOATS = { deviation = 312, slope = 320 }
+	local SIZE = 328
+
+	local function instant(high, low)
+		if high == 2147483647 and low == 4294967295 then
+			return NEVER
+		elseif high == -2147483648 and low < 2 then
+			return -NEVER
+		end
+		return (high - base) * WORD + low
+	end
+
+	function Cap.__index(c, name)
+		local v, from = Cap[name], INTS[name]
+		if v ~= nil then
+			return v
+		elseif from then
+			local high, low = unpack('>i4I4', c.text, c.first + from)
+			v = high * WORD + low
+			if high == 2147483647 and low == 4294967295 then
+				v = NEVER
+			elseif v <= -FAR or v >= FAR then
+				error(RAW)
+			end
+		elseif TIMES[name] then
+			v = instant(unpack('>i4I4', c.text, c.first + TIMES[name]))
+			if v >= FAR and v < NEVER then
+				error(RAW)
+			end
+		elseif FLOATS[name] then
+			v = unpack('>d', c.text, c.first + FLOATS[name])
+			if v - v ~= 0 then
+				error(RAW)
+			end
+		else
+			return nil
+		end
+		c[name], c.was[name] = v, v
+		return v
+	end
+
+	-- guard is for how long after its period a unit of a rolling limit still counts.
+	local function guard(c) return min(c.shortest, div(c.per, 64)) end
+
+	function Cap.rolling(c)
+		local per = c.per + guard(c)
+		if per >= FAR then
+			error(RAW)
+		end
+		return { n = c.limit, per = per, slices = COARSE, slot = max(1, div(c.per, COARSE)) }
+	end
+
+	function Cap.filling(c)
+		return { n = c.limit, per = c.per, burst = c.limit, grain = grainOf(c.limit, c.per) }
+	end
+
+	-- keepTill sets keep, when the limit ends: d after t. That may be too far to be exact;
+	-- kept is how it is written.
+	function Cap.keepTill(c, t, d)
+		local low, more = t % WORD, d % WORD
+		local sum = low + more
+		local rest = sum % WORD
+		c.keep, c.kept = t + d, words((t - low) / WORD + (d - more) / WORD + (sum - rest) / WORD + base, rest)
+	end
+
+	function Cap.clear(c)
+		c.kind, c.resets, c.confirmed, c.rolled, c.named, c.early, c.open, c.ceiling = COUNTER, 0, 0, false, false, false, false, false
+		c.gen, c.limit, c.per, c.keep, c.kept = 0, -1, 0, -NEVER, putTime(-NEVER)
+		c.since, c.begun, c.spread, c.till, c.rest, c.start, c.last = -NEVER, -NEVER, -NEVER, -NEVER, -NEVER, -NEVER, -NEVER
+		c.newest, c.compared, c.updated = -NEVER, -NEVER, -NEVER
+		c.left, c.stop, c.alone, c.low = NEVER, NEVER, NEVER, NEVER
+		c.extra, c.over, c.unsure, c.given, c.lump, c.heard, c.grace, c.every = 0, 0, 0, 0, 0, 0, 0, 0
+		c.seenLeft, c.seenReset, c.seenAt, c.unit = 0, 0, ZERO, 0
+		c.level, c.calm, c.peak, c.peakAt, c.shortest, c.mean, c.deviation, c.slope = 0, ZERO, 0, ZERO, 0, 0, 0, 0
+		c.window, c.bucket = nil, nil
+	end
 
 	function Cap.new(name)
-		return setmetatable({
-			name = name, left = NEVER, limit = -1, stop = -NEVER, window = SECOND, begun = -NEVER, keep = -NEVER, last = -NEVER,
-			newest = -NEVER, updated = -NEVER, low = NEVER, lower = NEVER, since = -NEVER, drift = 0, inFlight = 0,
-			blind = false, rolled = false, pace = false, started = false, current = false,
-		}, Cap)
+		local c = setmetatable({ name = name, was = {}, at = ZERO, drift = 0 }, Cap)
+		Cap.clear(c)
+		return c
 	end
 
 	function Cap.load()
-		local c = {
-			name = str(), left = int(), limit = int(), stop = time(), window = int(), begun = time(), keep = time(), last = time(),
-			newest = time(), updated = time(), low = int(), lower = int(), since = time(), drift = int(), inFlight = 0,
-			blind = bool(), rolled = bool(), pace = bool(), started = bool(), current = bool(),
-		}
-		if c.window <= 0 then
+		local name = str()
+		local first = at
+		at = at + SIZE
+		if at > #text + 1 then
 			error(RAW)
-		elseif c.limit == 0 then
-			c.limit = -1
 		end
-		return setmetatable(c, Cap)
+		local kind, resets, confirmed, rolled, named, early, open, ceiling, genHigh, gen, _, _, atHigh, atLow, limitHigh, limit, perHigh, per, keepHigh, keepLow =
+			unpack('>BBBBBBBBi4I4i4I4i4I4i4I4i4I4i4I4', text, first)
+		limit, per = limitHigh * WORD + limit, perHigh * WORD + per
+		if kind > FILLING or resets > 4 or genHigh ~= 0 or limit == 0 or limit > MAX_N or per < 0 or per >= FAR or kind ~= COUNTER and (limit < 0 or per == 0) then
+			error(RAW)
+		end
+		local c = setmetatable({
+			name = name, text = text, first = first, kind = kind, resets = resets, confirmed = confirmed,
+			rolled = rolled ~= 0, named = named ~= 0, early = early ~= 0, open = open ~= 0, ceiling = ceiling ~= 0,
+			gen = gen, at = instant(atHigh, atLow), limit = limit, per = per, keep = instant(keepHigh, keepLow),
+		}, Cap)
+		c.was = { gen = gen, at = c.at, limit = limit, per = per }
+		if kind == ROLLING then
+			c.window = setmetatable(law(0).load(Cap.rolling(c)), law(0))
+		elseif kind == FILLING then
+			c.bucket = setmetatable(law(1).load(Cap.filling(c)), law(1))
+		end
+		return c
 	end
 
-	function Cap:save()
-		return '\1\1' .. putText(self.name) .. putInt(self.left) .. putInt(self.limit) .. putTime(self.stop) .. putInt(self.window)
-			.. putTime(self.begun) .. putTime(self.keep) .. putTime(self.last) .. putTime(self.newest) .. putTime(self.updated)
-			.. putInt(self.low) .. putInt(self.lower) .. putTime(self.since) .. putInt(self.drift)
-			.. putBool(self.blind) .. putBool(self.rolled) .. putBool(self.pace) .. putBool(self.started) .. putBool(self.current)
+	function Cap.save(c)
+		local out = {
+			'\1\2' .. putText(c.name) .. string.char(c.kind, c.resets, c.confirmed)
+				.. putBool(c.rolled) .. putBool(c.named) .. putBool(c.early) .. putBool(c.open) .. putBool(c.ceiling),
+		}
+		local from = 8 -- the first byte that is not written
+		for i, name in ipairs(FIELDS) do
+			local v = rawget(c, name)
+			if v ~= nil and v ~= c.was[name] then
+				local to = 8 * i
+				if to > from then
+					out[#out + 1] = sub(c.text, c.first + from, c.first + to - 1)
+				end
+				if v == ZERO then
+					v = '\0\0\0\0\0\0\0\0'
+				elseif TIMES[name] then
+					v = putTime(v)
+				elseif FLOATS[name] then
+					v = pack('>d', v)
+				elseif name ~= 'kept' then
+					v = putInt(v)
+				end
+				out[#out + 1], from = v, to + 8
+			end
+		end
+		if from < SIZE then
+			out[#out + 1] = sub(c.text, c.first + from, c.first + SIZE - 1)
+		end
+		if c.kind == ROLLING then
+			c.window:save(out)
+		elseif c.kind == FILLING then
+			c.bucket:save(out)
+		end
+		return concat(out)
 	end
 
-	function Cap:roll(t)
-		if t < self.stop then
+	function Cap.settle(c, t)
+		c.at = max(c.at, t)
+		if c.gen == 0 then
 			return
-		elseif t >= self.keep then
-			self.left, self.limit, self.stop, self.window = NEVER, -1, NEVER, SECOND
-			self.current, self.blind, self.pace, self.rolled = false, false, false, false
-			self.low, self.lower = NEVER, NEVER
-			return
-		end
-		if self.blind then
-			self.left = max(self.left, 1)
-		else
-			self.left = self.limit - self.inFlight
-		end
-		self.current = false
-		self.rolled, self.low, self.lower = not self.blind, NEVER, NEVER
-		self.begun = self.stop + (t - self.stop) - fmod(t - self.stop, self.window)
-		self.stop = min(self.begun + self.window, self.keep)
-		self.started = false
-	end
-
-	-- updatePartly updates the limit from a response that one process received while that
-	-- process had inFlight other units in flight.
-	function Cap:updatePartly(now, s, inFlight)
-		self:roll(now)
-		inFlight = inFlight + 1
-		self.inFlight = inFlight
-		self:update(now, s, s.left + 1, inFlight)
-		self.inFlight = 0
-	end
-
-	function Cap:update(now, s, left, inFlight)
-		local blind = s.reset < 0
-		local stop = now + s.reset
-		if blind then
-			stop = now + SECOND
-		end
-		local older = s.started < self.newest
-		if self.rolled and stop <= self.begun + min(SECOND, floor(self.window / 2)) or older and (now >= self.keep or stop + SECOND < self.stop) then
-			return
-		end
-		if s.started >= self.since then
-			self.low, self.lower, self.since = NEVER, self.low, now
-		end
-		self.low = min(self.low, left)
-		if older then
-			self.left = min(self.left, left - inFlight)
-			return
-		end
-		if self.current and left < self.left then
-			self.drift = self.drift + self.left - left
-		end
-		local least = min(self.low, self.lower) - inFlight
-		if least < self.left then
-			self.left, self.begun = least, now
-		end
-		local near = self.stop - stop
-		if not blind and self.stop > now and near > 0 and near < SECOND then
-			stop = self.stop
-		end
-		self.stop, self.blind, self.limit = stop, blind, s.limit
-		if self.limit <= 0 then
-			self.limit = -1
-		end
-		if blind then
-			self.limit, self.window = 1, SECOND
-		elseif s.period > 0 then
-			self.window = max(s.period, SHORTEST)
-		else
-			self.window = max(self.window, s.reset)
-		end
-		self.pace = s.pace and not blind
-		self.newest, self.updated, self.current, self.rolled = s.started, now, true, false
-		self.keep = stop
-		if self.limit > 0 then
-			local most = max(self.window, LASTING) - 1
-			self.keep = stop + self.window + most - fmod(most, self.window)
+		elseif t >= c.keep then
+			Cap.clear(c)
+		elseif c.kind == COUNTER and t >= c.stop then
+			if c.stop <= -FAR then
+				error(RAW)
+			end
+			c.left, c.rolled, c.named, c.open = NEVER, true, false, c.per <= 0
+			c.begun, c.stop, c.last, c.spread = c.stop, NEVER, -NEVER, -NEVER
+			if c.limit > 0 then
+				c.left = c.limit
+				if c.per > 0 then
+					c.begun = t - fmod(t - c.begun, c.per)
+					c.stop = c.begun + c.per
+				end
+			end
+			c.extra, c.over, c.unsure = 0, 0, 0
+		elseif c.kind == ROLLING and t >= c.till then
+			c.extra, c.over, c.unsure = 0, 0, 0
 		end
 	end
 
-	function Cap:earliest(now, t, cost)
-		self:roll(now)
-		if self.limit >= 0 then
-			cost = min(cost, max(1, self.limit))
+	function Cap.period(c)
+		if c.per > 0 then
+			return c.per
 		end
-		if self.left < cost then
-			t = max(t, self.stop)
+		return LASTING
+	end
+
+	-- current returns the level of care, which halves with each period without a refusal.
+	function Cap.current(c, now)
+		if c.level == 0 then
+			return 0
 		end
-		if t >= self.stop or not self.pace or not self.started then
+		local per, n = Cap.period(c), 0
+		if c.calm > -FAR then
+			n = div(max(0, now - c.calm), per)
+		else -- the time since then has two words
+			local high, low = unpack('>i4I4', c.text, c.first + TIMES.calm)
+			local rest
+			n, rest = muldiv(base - 1 - high, WORD, per)
+			n = n + div(rest + now + WORD - low, per)
+		end
+		return floor(c.level / 2 ^ min(n, 62))
+	end
+
+	-- margin returns for how many units room is left beside what a start costs.
+	local function margin(c, now)
+		local level = Cap.current(c, now)
+		if level <= FULL_CARE / 8 then
+			return 0
+		end
+		local most = c.limit
+		if most <= 0 then
+			most = max(c.left, 0)
+		end
+		local m = min(c.deviation, most / 32) + max(0, c.slope) * max(0, min(now - c.newest, Cap.period(c)))
+		m = floor(min(m, most / 2) * level / FULL_CARE)
+		if now - c.peakAt <= c.mean then
+			m = m + max(0, c.peak - max(0, c.over))
+		end
+		return min(m, floor(most / 2))
+	end
+
+	local function fits(cost, limit)
+		if limit > 0 then
+			return min(cost, limit)
+		end
+		return cost
+	end
+
+	-- surplusTill returns when the units end that a rolling limit counts beside the starts:
+	-- those of others, and more for a margin.
+	local function surplusTill(c, more)
+		if more > 0 then
+			return max(c.till, c.newest + Cap.period(c))
+		end
+		return c.till
+	end
+
+	-- turn returns the first instant at or after t at which it is a start's turn.
+	local function turn(c, t)
+		t = max(t, c.rest)
+		if c.every > 0 and c.start > -NEVER then
+			t = max(t, c.start + c.every)
+		end
+		return t
+	end
+
+	-- rollingEarliest is earliest in a window beside whose starts more units count until
+	-- till; fewer, if more is negative.
+	local function rollingEarliest(w, t, cost, more, till)
+		local room, sum, i = w.l.n - cost, w.sum + more, 0
+		while true do
+			local due = i < w.len and w:at(i).at + w.l.per or NEVER
+			if more ~= 0 and till <= t then
+				sum, more = sum - more, 0
+			elseif due <= t then
+				sum, i = sum - w:at(i).cost, i + 1
+			elseif sum <= room then
+				return t
+			else
+				if more > 0 then
+					due = min(due, till)
+				end
+				if due == NEVER then
+					return t
+				end
+				t = due
+			end
+		end
+	end
+
+	-- fillingEarliest returns when cost units fit in a bucket and leave more units, as long as
+	-- these may hold a start up, or else when they fit.
+	local function fillingEarliest(c, t, cost, more)
+		local e, till = c.bucket:earliest(t, t, cost), c.updated + max(c.unit, floor(c.per / 16))
+		if more <= 0 or e >= till then
+			return e
+		end
+		return min((c.bucket:earliest(t, t, min(cost + more, c.limit))), till)
+	end
+
+	local function countingEarliest(c, t, cost)
+		if c.open then
+			return t
+		elseif t < c.stop and c.left < cost then
+			return c.stop
+		elseif t < c.spread and c.last > -NEVER then
+			if c.last <= -FAR then
+				error(RAW)
+			end
+			return max(t, c.last + div(c.spread - c.last - 1, max(0, c.left) + 1) + 1)
+		end
+		return t
+	end
+
+	function Cap.earliest(c, now, t, cost)
+		Cap.settle(c, now)
+		if c.gen == 0 or cost == 0 then
 			return t, false
-		elseif self.left == NEVER then
-			return max(t, self.last), false
 		end
-		return max(t, self.last + div(self.stop - self.last - 1, max(0, self.left) + 1) + 1), false
+		local e, more = turn(c, t), margin(c, now)
+		if c.kind == ROLLING then
+			e = rollingEarliest(c.window, e, fits(cost, c.limit), c.extra + more, surplusTill(c, more))
+		elseif c.kind == FILLING then
+			e = fillingEarliest(c, e, fits(cost, c.limit), more)
+		else
+			e = countingEarliest(c, e, fits(cost + more, c.limit))
+		end
+		return max(t, min(e, c.keep)), false
 	end
 
-	function Cap:take(t, cost)
-		self:roll(t)
-		if self.left ~= NEVER then
-			self.left = self.left - cost
-			self.started, self.last = true, t
+	function Cap.take(c, t, cost)
+		Cap.settle(c, t)
+		if c.gen == 0 or cost == 0 then
+			return false
+		end
+		if t >= c.alone then
+			c.alone, c.rest = NEVER, t + c.grace
+		end
+		c.start = t
+		if c.kind == ROLLING then
+			c.window:push(t, cost)
+		elseif c.kind == FILLING then
+			c.bucket:pushAt(t, cost)
+		elseif c.left ~= NEVER then
+			c.left, c.last = c.left - cost, t
+		end
+		return false
+	end
+
+	-- usedAt returns how many units of a bucket count at t.
+	function Cap.usedAt(b, t)
+		if b:isFull(t) then
+			return 0
+		end
+		return ceilUnits(b.l, b.full - t, b.frac)
+	end
+
+	-- counts reports whether starts are counted.
+	function Cap.counts(c) return c.gen ~= 0 and (c.kind ~= COUNTER or c.left ~= NEVER) end
+
+	-- mark returns what is counted after a start at t, and in which count; 0 is none.
+	function Cap.mark(c, t)
+		if not Cap.counts(c) then
+			return 0, 0
+		elseif c.kind == ROLLING then
+			return c.window.sum + c.given, c.gen
+		elseif c.kind == FILLING then
+			return Cap.usedAt(c.bucket, t) - c.extra + c.given, c.gen
+		end
+		return max(0, c.limit) - c.left - c.extra + c.given, c.gen
+	end
+
+	-- exceed notes that the server counts over units more than this client, and that it may
+	-- not have counted unsure of this client's.
+	function Cap.exceed(c, over, unsure)
+		c.over, c.unsure = over, unsure
+		if over < 0 and c.limit > 0 then
+			over = c.ceiling and 0 or min(0, over + unsure)
+		end
+		local n = over - c.extra
+		c.extra = over
+		if c.kind == COUNTER then
+			c.left = c.left - n
+		elseif c.kind == FILLING then
+			if c.at <= -FAR then
+				error(RAW)
+			end
+			local b = c.bucket
+			if b:isFull(c.at) then
+				b.full, b.frac = b:begin(c.at)
+			end
+			b:push(max(n, -Cap.usedAt(b, c.at)))
 		end
 	end
 
-	function Cap:give(taken, cost)
-		if taken >= self.begun and self.left ~= NEVER then
-			self.left = self.left + cost
+	local function giveBack(c, taken, cost, known)
+		local back = cost
+		if c.kind == ROLLING then
+			back = c.window.sum
+			c.window:give(taken, cost, false)
+			back = back - c.window.sum
+		elseif c.kind == FILLING then
+			local b, full = c.bucket, c.bucket.full
+			if full <= -FAR then
+				error(RAW)
+			end
+			b:give(taken, cost)
+			back = muldiv(max(0, full - b.full), b.l.n, b.l.per)
+		elseif taken < c.begun or c.left == NEVER then
+			return
+		else
+			c.left = c.left + cost
+		end
+		c.given = c.given + back
+		if known then
+			Cap.exceed(c, c.over + back, c.unsure)
 		end
 	end
 
-	function Cap:remaining(now)
-		self:roll(now)
-		return self.left
+	function Cap.give(c, taken, cost)
+		if c.gen == 0 then
+			return
+		elseif taken >= c.since then
+			giveBack(c, taken, cost, taken <= c.compared)
+		elseif c.lump > 0 then
+			local before = c.given
+			giveBack(c, taken, min(cost, c.lump), true)
+			if c.given == before then -- it counts as of since
+				giveBack(c, c.since, min(cost, c.lump), true)
+			end
+		end
 	end
 
-	function Cap:recovered(now) return now >= self.keep end
+	-- spend counts n units as used, or gives back the oldest.
+	function Cap.spend(c, now, n)
+		Cap.settle(c, now)
+		local w, b = c.window, c.bucket
+		if not Cap.counts(c) or n == 0 then
+			return
+		elseif n > 0 then
+			if w then
+				w:push(now, n)
+			elseif b then
+				b:pushAt(now, n)
+			else
+				c.left = c.left - n
+			end
+		elseif w then
+			local before = w.sum
+			w:spend(now, n)
+			c.given = c.given + before - w.sum
+		elseif c.since <= -FAR then
+			error(RAW)
+		else
+			giveBack(c, max(c.since, c.begun), -n, false)
+		end
+	end
 
-	function Cap:ends() return self.keep end
+	function Cap.remaining(c, now)
+		Cap.settle(c, now)
+		if c.gen == 0 then
+			return NEVER
+		elseif c.kind == ROLLING then
+			c.window:expire(now)
+			return c.limit - (c.window.sum + c.extra + margin(c, now))
+		elseif c.kind == FILLING then
+			return c.bucket:remaining(now) - margin(c, now)
+		elseif c.left == NEVER or c.open then
+			return NEVER
+		end
+		return c.left - margin(c, now)
+	end
+
+	-- status returns what is left, and when units return next.
+	function Cap.status(c, now)
+		local left = Cap.remaining(c, now)
+		if c.gen == 0 then
+			return left, NEVER
+		elseif c.kind == ROLLING then
+			local w, reset = c.window, now
+			if w.len > 0 then
+				reset = w:at(0).at + w.l.per
+			end
+			if c.extra > 0 and (w.len == 0 or c.till < reset) then
+				reset = c.till
+			end
+			return left, reset
+		elseif c.kind == FILLING then
+			local b = c.bucket
+			return left, (b:earliest(now, now, min(max(0, b:remaining(now)) + 1, c.limit)))
+		end
+		return left, c.stop
+	end
+
+	function Cap.recovered(c, now) return now >= c.keep end
+
+	function Cap.ends(c) return c.keep end
 
 	return Cap
+end
+
+-- What a number that a response announces changes of a Cap. Most decisions need none of it.
+makers.number = function()
+	local Cap = law('cap')
+	local UNKNOWN, WINDOW, FULL, UNIT, EACH = 0, 1, 2, 3, 4 -- what a reset means
+
+	-- bound is LimitSignal.bounded.
+	local function bound(s)
+		if s.limit <= 0 then
+			s.limit = s.ruleLimit > 0 and s.ruleLimit or -1
+		end
+		s.limit, s.left = min(s.limit, MAX_N), min(max(s.left, -MAX_N), MAX_N)
+		if s.per <= 0 then
+			s.per = s.rulePer
+		end
+		if s.per > 0 then
+			s.per = max(s.per, SHORTEST)
+		end
+		if s.reset >= FAR or s.per >= FAR or s.used >= FAR or s.own + s.inFlight >= FAR or s.most >= 2 * FAR then
+			error(RAW)
+		end
+		s.started = min(s.started, now)
+	end
+
+	local function stale(c, s)
+		return c.kind == COUNTER and c.rolled and s.reset >= 0 and s.started < c.begun
+			and now + s.reset <= c.begun + min(SECOND, floor(Cap.period(c) / 2))
+	end
+
+	-- took notes how long a response took.
+	local function took(c, d)
+		if c.shortest == 0 then
+			c.shortest, c.mean = d, d
+			return
+		end
+		c.shortest = min(d, c.shortest + floor(c.shortest / 16) + 1)
+		c.mean = c.mean + div(d - c.mean, 5)
+	end
+
+	-- shows returns what the resets mean by what s shows beside earlier responses.
+	local function shows(c, s)
+		local slack = max(now - s.started, SHORTEST)
+		if s.whole then
+			slack = slack + SECOND
+		end
+		if c.gen ~= 0 and c.kind == COUNTER and c.rolled and not c.early and s.started >= c.begun and s.gen == c.gen and s.limit >= 4 then
+			if c.begun <= -FAR then
+				error(RAW)
+			end
+			local taken, rest = s.used - c.given, c.unit - (now - c.begun)
+			if taken <= floor(s.limit / 4) then
+				if s.left + taken <= floor(s.limit / 2) then
+					return UNIT
+				elseif math.abs(rest - s.reset) <= slack + floor(c.unit / 8) then
+					return WINDOW
+				end
+			end
+		end
+		local used = s.limit - s.left
+		if used <= 0 or s.reset <= slack then
+			return UNKNOWN
+		end
+		local seen = s.limit - c.seenLeft
+		if c.seenReset ~= 0 and seen > 0 then
+			if math.abs(used - seen) < max(2, floor(seen / 3)) then
+				return UNKNOWN
+			elseif slack >= FAR or c.seenAt <= -FAR then
+				error(RAW)
+			end
+			local expected = muldiv(c.seenReset, used, seen) -- if it is not exact, it is too large for any reset
+			local off, moved = math.abs(s.reset - expected), math.abs(now + s.reset - (c.seenAt + c.seenReset))
+			local change = math.abs(expected - c.seenReset)
+			if off <= max(floor(change / 4), slack) and change > 2 * slack and moved > 2 * slack then
+				c.confirmed = c.confirmed + 1
+				if c.confirmed >= 2 then
+					return FULL
+				end
+			else
+				c.confirmed = 0
+			end
+		end
+		c.seenLeft, c.seenReset, c.seenAt = s.left, s.reset, now
+		return UNKNOWN
+	end
+
+	local function learn(c, s)
+		if s.resets ~= UNKNOWN then
+			c.resets = s.resets
+		end
+		if s.limit <= 0 or s.reset < 0 or s.early then
+			return
+		end
+		if c.resets == UNKNOWN then
+			c.resets = shows(c, s)
+		end
+		c.unit = max(c.unit, s.reset)
+	end
+
+	-- fillTime returns how long it takes until all units of a limit have returned that
+	-- announces no period; zero where that is not known.
+	local function fillTime(c, s)
+		local known, low, high = c.kind == FILLING and c.per or 0, 0, NEVER
+		if c.resets == UNIT then
+			if c.unit <= 0 then
+				return known
+			end
+			known = c.unit * s.limit
+		else
+			local used = s.limit - s.left
+			if used <= 0 or used > s.limit or s.early then
+				return known
+			end
+			local most, least = s.reset, s.reset
+			if s.whole then
+				most, least = most + SECOND, least - SECOND
+			end
+			low = muldiv(max(0, least), s.limit, used)
+			if used > 1 and most >= 0 then
+				high = muldiv(most, s.limit, used - 1)
+			end
+			if known == 0 then
+				known = low
+			end
+			known = min(max(known, low), high)
+			if known == 0 then
+				return 0
+			end
+			known = min(known, c.unit * s.limit)
+		end
+		if known >= FAR then
+			error(RAW)
+		end
+		return max(known, SHORTEST)
+	end
+
+	-- countFor returns how the limit of s is counted, and its period.
+	local function countFor(c, s)
+		local per = s.per
+		if s.limit <= 0 then
+			return COUNTER, per
+		elseif c.resets == FULL or c.resets == UNIT then
+			if per <= 0 then
+				per = fillTime(c, s)
+			end
+			return per > 0 and FILLING or COUNTER, per
+		elseif c.resets == WINDOW then
+			if (s.reset >= 0 or c.gen ~= 0 and c.kind == COUNTER) and (s.early or per <= 0 or not s.whole or per >= 16 * SECOND) then
+				return COUNTER, per
+			end
+		elseif per > 0 and s.ruleFills and s.rulePer == per and c.resets == UNKNOWN then
+			return FILLING, per
+		elseif per <= 0 and c.resets == EACH and s.resets == UNKNOWN then
+			per = c.unit
+		end
+		return per > 0 and ROLLING or COUNTER, per
+	end
+
+	-- begin begins a count with a first number. rule is the state of the rule that the limit
+	-- is, if there is one.
+	local function begin(c, kind, per, s, rule)
+		local lump = s.own + s.inFlight
+		if kind == ROLLING and now - s.started > per then
+			lump = muldiv(lump, per, now - s.started)
+		end
+		local known = rule and rule.l.kind == 0 and not rule.l.strict and kind == ROLLING and s.rulePer >= per
+		if known then
+			rule:expire(now)
+			lump = rule.sum
+		end
+		local gen = (base * 4096 + floor(now / 2 ^ 20)) % WORD
+		gen = gen + 1 - gen % 2
+		if gen == c.gen then
+			gen = (gen + 2) % WORD
+		end
+		c.kind, c.gen, c.since, c.limit, c.per = kind, gen, now, s.limit, per
+		c.extra, c.over, c.unsure, c.given, c.lump, c.heard, c.low, c.till = 0, 0, 0, 0, lump, 0, NEVER, -NEVER
+		c.newest, c.compared, c.alone, c.rest, c.start, c.grace, c.every = -NEVER, -NEVER, NEVER, -NEVER, -NEVER, 0, 0
+		c.window, c.bucket = nil, nil
+		c.left, c.stop, c.begun, c.last, c.spread = NEVER, NEVER, -NEVER, -NEVER, -NEVER
+		c.rolled, c.named, c.early, c.open = false, false, false, false
+		if kind == ROLLING then
+			c.window = setmetatable(law(0).new(Cap.rolling(c)), law(0))
+			c.window.l.per = per -- without its guard yet
+			if known then
+				for i = 0, rule.len - 1 do
+					c.window:push(rule:at(i).at, rule:at(i).cost)
+				end
+			else
+				c.window:push(now, lump)
+			end
+		elseif kind == FILLING then
+			c.bucket = setmetatable(law(1).new(Cap.filling(c)), law(1))
+			c.bucket.full, c.bucket.frac = c.bucket:begin(now)
+			c.bucket.since = now
+			c.bucket:push(lump)
+		else
+			c.left, c.begun = max(0, s.limit) - lump, now
+		end
+	end
+
+	-- setLimit changes the limit or its period. What was counted stays.
+	local function setLimit(c, limit, per)
+		if c.kind == COUNTER then
+			c.left = c.left + limit - c.limit
+		end
+		c.limit, c.per = limit, per
+		if c.kind == FILLING then
+			local used, b = Cap.usedAt(c.bucket, now), setmetatable(law(1).new(Cap.filling(c)), law(1))
+			b.full, b.frac = b:begin(now)
+			b.since = now
+			b:push(used)
+			c.bucket = b
+		end
+	end
+
+	-- note takes in that the server counts x units more.
+	local function note(c, s, x)
+		if c.newest > -NEVER and s.started > c.newest then
+			if c.newest <= -FAR then
+				error(RAW)
+			end
+			local apart, grown = s.started - c.newest, x - c.over
+			local weight = min(1, apart / (Cap.period(c) / 8))
+			c.slope = c.slope + weight * (grown / apart - c.slope)
+			c.deviation = c.deviation + (math.abs(grown) - c.deviation) / 4
+		end
+		if x >= c.peak or now - c.peakAt > c.mean then
+			c.peak, c.peakAt = x, now
+		end
+	end
+
+	local function learnOver(c, over, unsure)
+		local before = c.extra
+		Cap.exceed(c, over, unsure)
+		if c.newest > -NEVER then
+			c.drift = c.drift + max(0, c.extra - before)
+		end
+	end
+
+	local function difference(c, left, ours) return max(0, c.limit) - left - ours end
+
+	-- lower takes in the number of a request without a Mark.
+	local function lower(c, s)
+		if s.started > c.since then
+			if c.kind == COUNTER and s.left < c.left then
+				learnOver(c, c.over + c.left - s.left, c.unsure)
+			end
+			return
+		end
+		c.heard = min(c.lump, c.heard + s.own)
+		if c.kind == COUNTER and c.named and s.reset >= 0 and s.started < c.newest and now + s.reset + 2 * SECOND < c.stop then
+			return
+		end
+		c.low = min(c.low, s.left)
+		if c.compared < c.since then
+			learnOver(c, difference(c, c.low, max(0, c.heard - c.given)), c.lump - c.heard)
+		end
+	end
+
+	-- nextUnit bounds when the next unit of a bucket returns.
+	local function nextUnit(c, s)
+		if c.kind ~= FILLING then
+			return
+		end
+		local by, b = now + max(c.unit, s.per), c.bucket
+		if c.resets == UNIT and s.reset >= 0 and s.left <= 0 then
+			by = now + s.reset
+		end
+		local e = b:earliest(now, now, 1)
+		if e > by then
+			b.full = b.full - (e - by)
+		end
+	end
+
+	-- renew makes c last. The last number was of a request that started at newest.
+	local function renew(c, newest, s)
+		local stop = NEVER
+		if s.reset >= 0 then
+			stop = now + s.reset + (s.whole and SECOND or 0)
+		end
+		c.rest, c.grace = -NEVER, min(max(4 * c.mean, SHORTEST), floor(Cap.period(c) / 4))
+		if c.kind == COUNTER and s.reset < 0 and c.named and c.stop > now then
+			return
+		end
+		c.alone, c.every = NEVER, 0
+		local from, d = now + c.per, c.per + max(c.per, LASTING)
+		if c.kind == COUNTER then
+			c.open, c.early, c.named = false, s.early, s.reset >= 0
+			if s.most > 0 then
+				stop = min(stop, now + s.most)
+			end
+			if not c.named then
+				stop = s.started + LASTING
+				c.alone, c.stop = stop, NEVER
+			elseif s.early or c.resets ~= WINDOW or c.per <= 0 then
+				c.alone = stop
+			end
+			local near = c.stop - stop
+			if c.stop == NEVER or near <= 0 or near > SECOND and (s.started > newest or s.early) then
+				c.stop = max(stop, now)
+			end
+			c.spread = s.pace and now + s.reset or -NEVER
+			from, d = c.stop, max(c.per, LASTING)
+			if c.limit <= 0 and c.alone == NEVER then
+				d = 0
+			end
+		elseif c.kind == ROLLING then
+			c.till = s.started + c.window.l.per
+			if s.early or c.resets == WINDOW or c.resets == UNKNOWN then
+				c.till = min(c.till, max(stop, now))
+			end
+			if s.early or c.extra > floor(c.limit / 8) and c.mean < floor(c.per / 4) then
+				c.alone = c.till
+			end
+		end
+		if s.pace and c.kind == ROLLING and s.reset >= 0 then
+			c.every = div(s.reset - 1, max(0, s.left) + 1) + 1
+		elseif s.pace and c.kind ~= COUNTER then
+			c.every = div(c.per - 1, c.limit) + 1
+		end
+		if s.most > 0 and c.kind ~= COUNTER and s.most < from - now + d then
+			from, d = now, s.most
+		end
+		Cap.keepTill(c, from, d)
+	end
+
+	-- update takes in what a response has announced. rule is begin's.
+	local function update(c, s, rule)
+		bound(s)
+		if s.limit < 0 then
+			s.limit = c.limit
+		end
+		c.ceiling = s.ruleLimit > 0
+		Cap.settle(c, now)
+		if c.gen ~= 0 and stale(c, s) then
+			return
+		end
+		took(c, now - s.started)
+		learn(c, s)
+		local kind, per = countFor(c, s)
+		if kind == FILLING then
+			s.left = max(s.left, 0)
+		end
+		local first = not Cap.counts(c) or kind ~= c.kind or kind == ROLLING and per ~= c.per or (s.limit < 0) ~= (c.limit < 0)
+		if first then
+			begin(c, kind, per, s, rule)
+		elseif s.limit ~= c.limit or per ~= c.per then
+			setLimit(c, s.limit, per)
+		end
+		if c.kind == ROLLING then
+			c.window.l = Cap.rolling(c)
+		end
+		local older = s.started < c.newest
+		if not first and s.gen == c.gen and (c.kind ~= COUNTER or s.started >= c.begun) then
+			if older then
+				return
+			end
+			if s.refused then
+				c.level = min(2 * FULL_CARE, max(FULL_CARE, 2 * Cap.current(c, now)))
+				c.calm = now
+			end
+			local x = difference(c, s.left, s.used - c.given)
+			if s.started == c.compared and min(x, c.over) > 0 then
+				x = max(x, c.over)
+			end
+			if c.kind ~= COUNTER or c.newest >= c.begun then
+				note(c, s, x)
+			end
+			local unsure = min(max(s.markInFlight, 0), 2147483647)
+			if c.resets == UNIT and s.resets == UNKNOWN and x < c.over - (1 + unsure) then
+				c.resets = EACH
+			end
+			learnOver(c, x, unsure)
+			c.compared = s.started
+		else
+			lower(c, s)
+		end
+		if not older then
+			nextUnit(c, s)
+			local newest = c.newest
+			c.newest, c.updated = s.started, now
+			renew(c, newest, s)
+		end
+	end
+
+	return { update = update }
 end
 
 -- Rows.
@@ -1268,11 +2036,13 @@ local function parse(r)
 		local stop = size()
 		stop = at + stop
 		local kind, version = byte(), byte()
-		if not (kind == 0 and version == 2) and newer(version) then
+		if version ~= 2 and newer(version) then
 			return true
 		elseif kind == 0 then
 			h.pace = law('pace').load(version)
 			h.st = h.pace
+		elseif version == 1 then
+			error(RAW) -- it was never released
 		else
 			h.cap = law('cap').load()
 			h.st = h.cap
@@ -1293,7 +2063,7 @@ local function inTime(r)
 	local latest = -NEVER
 	local st = r.st
 	if st and st.l.kind == 0 then
-		if st.len > 0 and st:last() > (st.len < EXACT and now or st:slice(now)) then
+		if st:last() > st:latest(now) then
 			latest = NEVER
 		end
 	elseif st and st.l.kind < 3 then
@@ -1312,7 +2082,10 @@ local function inTime(r)
 		if h.pace then
 			latest = max(latest, h.pace.raised)
 		else
-			latest = max(latest, h.cap.updated, h.cap.last, h.cap.begun, h.cap.since, h.cap.newest)
+			latest = max(latest, h.cap.at) -- no other instant that has been is later
+			if h.cap.window then
+				h.cap.window:clamp(now) -- the end of a slice, when fewer starts count
+			end
 		end
 	end
 	if latest > now then
@@ -1621,13 +2394,18 @@ end
 
 -- announcement encodes the pause or the limit h, which belongs to a row.
 local function announcement(row, h)
-	h.st:remaining(now) -- returns units that are due
+	local left, reset
+	if h.cap then
+		left, reset = h.cap:status(now)
+		if now >= h.cap.keep then
+			return putSize(0)
+		end
+	end
 	local head = putSize(row) .. putText(h.only) .. putText(h.source) .. putBool(h.cap)
 	if h.pace then
 		return head .. putTime(h.pace.stop)
 	end
-	local c = h.cap
-	return head .. putText(c.name) .. putInt(h.window) .. putInt(c.left) .. putInt(c.limit) .. putTime(c.stop) .. putTime(c.updated) .. putBool(c.blind)
+	return head .. putText(h.cap.name) .. putInt(h.window) .. putInt(left) .. putInt(h.cap.limit) .. putTime(reset) .. putTime(h.cap.updated)
 end
 
 local refused = {}
@@ -1660,7 +2438,7 @@ local function take(op)
 			slot = e
 		end
 	end
-	local flags = 1
+	local flags, marks = 1, {}
 	for _, h in ipairs(all) do
 		local st = stateOf(h)
 		if h.announced then
@@ -1668,6 +2446,10 @@ local function take(op)
 				flags = flags + 8
 			end
 			st:take(now, h.cost)
+			if h.announced.cap then
+				local used, gen = st:mark(now)
+				marks[#marks + 1] = putSize(h.row_of) .. putText(st.name) .. putInt(h.announced.window) .. putInt(used) .. putSize(gen)
+			end
 		else
 			local kind = st.l.kind
 			local late = kind == 1 or kind == 2 and not st.l.strict
@@ -1682,7 +2464,7 @@ local function take(op)
 	end
 	local reserved = reserve(op, all)
 	touch(op)
-	return string.char(flags) .. remaining(op) .. putInt(reserved)
+	return string.char(flags) .. remaining(op) .. putInt(reserved) .. putSize(#marks) .. concat(marks)
 end
 
 local function done(op)
@@ -1763,7 +2545,13 @@ end
 
 local function spend(op)
 	for _, n in ipairs(op.needs) do
-		budget(n).st:spend(now, n.cost)
+		local r = budget(n)
+		r.st:spend(now, n.cost)
+		for _, h in ipairs(r.announced) do
+			if h.cap then
+				h.cap:spend(now, n.cost)
+			end
+		end
 	end
 	touch(op)
 	return remaining(op)
@@ -1783,7 +2571,7 @@ local function read(op)
 	remaining(op)
 	for _, i in ipairs(op.rows) do
 		for _, h in ipairs(rowOf(i).announced) do
-			h.st:remaining(now) -- returns units that are due, before later operations read the row
+			h.st:remaining(now) -- settles what is due, before later operations read the row
 		end
 	end
 	return show(op)
@@ -1810,8 +2598,8 @@ local function pause(op)
 		local list = op.limits
 		local limited = #list > 0
 		for _, o in ipairs(r.announced) do
-			if limited and o.cap and o.cap.limit > 0 and not o.cap.blind and now < o.cap.keep then
-				list[#list + 1] = { n = o.cap.limit, per = o.cap.window }
+			if limited and o.cap and o.cap.limit > 0 and o.cap.per > 0 and now < o.cap.keep then
+				list[#list + 1] = { n = o.cap.limit, per = o.cap.per }
 			end
 		end
 		h.pace:setLimits(list)
@@ -1843,10 +2631,10 @@ local function success(op)
 end
 
 local function learn(op)
+	local r = rowOf(op.where)
 	if op.limit == 0 and op.left <= 0 then
 		return putSize(0)
 	end
-	local r = rowOf(op.where)
 	local i = indexOf(r.announced, function(h) return h.cap and h.cap.name == op.name and h.window == op.window end)
 	local h = r.announced[i]
 	if not h then
@@ -1862,8 +2650,7 @@ local function learn(op)
 		r.announced[#r.announced + 1] = h
 	end
 	h.source = op.source
-	op.started = min(op.started, now)
-	h.cap:updatePartly(now, op, op.inFlight)
+	law('number').update(h.cap, op, op.only and r.st)
 	r.dirty = true
 	return announcement(op.where, h)
 end
@@ -1913,8 +2700,10 @@ local kinds = {
 	{ success, function() return { taken = given(), audiences = list(size) } end },
 	{ learn, function()
 		return {
-			where = size(), name = str(), window = int(), left = int(), limit = int(), reset = int(), period = int(),
-			started = given(), inFlight = int(), pace = bool(), source = str(),
+			where = size(), only = bool(), name = str(), window = int(), left = int(), limit = int(), reset = int(), per = int(),
+			resets = byte(), whole = bool(), early = bool(), refused = bool(), most = long(), pace = bool(),
+			started = given(), own = int(), inFlight = int(), used = int(), markInFlight = int(), gen = size(),
+			ruleLimit = int(), rulePer = int(), ruleFills = bool(), source = str(),
 		}
 	end },
 }
@@ -1939,7 +2728,6 @@ local function open()
 			bad[i] = true
 		end
 		inTime(r)
-		prune(r)
 	end
 	return bad
 end

@@ -128,12 +128,14 @@ func TestOneRoundTripForADecision(t *testing.T) {
 	other := take(all...)
 	other.Group = "h"
 	pause := store.Op{Kind: store.OpPause, Group: "g", Audience: "audience", Pause: &store.Pause{For: time.Hour, Started: time.Now().UnixNano()}}
+	learn := store.Op{Kind: store.OpLearn, Group: "g", Audience: "audience", Learn: &store.Learn{Left: 9, Limit: 10, Reset: -1, Period: time.Minute, Started: time.Now().UnixNano(), Own: 1}}
 	for name, ops := range map[string][]store.Op{
 		"granted":  {take(all[0])},
 		"six":      {take(all...)},
 		"many":     {take(all...), take(all[0]), {Kind: store.OpRead, Group: "g", Needs: take(all...).Needs}, {Kind: store.OpDone, Group: "g", ID: 1, Needs: take(all...).Needs}},
 		"groups":   {take(all...), other},
 		"pause":    {pause},
+		"learn":    {learn, take(all[0]), learn},
 		"forecast": {{Kind: store.OpForecast, Group: "g", Asks: []store.Op{take(all...), take(all...)}}},
 		"no":       nil,
 	} {
@@ -193,7 +195,7 @@ func TestStormOverTwoClients(t *testing.T) {
 			now := time.Date(2026, 3, 28, 22, 0, 30, 0, time.UTC)
 			one := open(t, connect(t, addrs...), func() time.Time { return now })
 			two, err := redis.New(context.Background(), redis.Config{
-				Client: connect(t, addrs...), Prefix: "test" + strconv.FormatInt(prefixes.Load(), 10) + ":", Now: func() time.Time { return now },
+				Client: connect(t, addrs...), Prefix: prefix(), Now: func() time.Time { return now },
 			})
 			if err != nil {
 				t.Fatal(err)
