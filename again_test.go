@@ -76,6 +76,7 @@ var (
 		"NoneOfNoneSaysNothing":               TestNoneOfNoneIsIgnored,
 		"HostileNumbers":                      TestHostileNumbersHoldNoRequestPastItsBound,
 		"MaxWaitUnderALimitThatMoves":         TestMaxWaitUnderALimitThatMoves,
+		"AnnouncedWaitsAreLowerBounds":        TestAnnouncedWaitsAreLowerBounds,
 		"WhatIsSaidOnceEnds":                  TestAnAnnouncedLimitEnds,
 		"RestartWithoutALimit":                TestRestartWithoutALimit,
 		"RestartOfThoseWithoutALimit":         TestRestartOfThoseWithoutALimit,
