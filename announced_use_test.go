@@ -113,7 +113,7 @@ func forms() []scenario {
 		return scenario{
 			name: "a rolling minute, " + name, meters: one(60, time.Minute, sliding), says: saysPlain(reset), refuse: refuseInMilliseconds,
 			callers: 10, every: 10 * time.Second, there: [2]time.Duration{5 * ms, 15 * ms}, takes: [2]time.Duration{time.Second, 2 * time.Second},
-			lasts: 5 * time.Minute, want: figure{used: used, refused: 1000. * 2 / 300},
+			lasts: 5 * time.Minute, want: figure{used: used, refused: 1000. * 2 / 300}, where: inStores(figure{used: used, refused: 30}),
 		}
 	}
 	perSecond, refills := limiter.PerSecond(10), limiter.Limit{N: 20, Per: time.Second, Law: limiter.Bucket}
