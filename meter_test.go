@@ -62,9 +62,6 @@ func (m *meter) left(now time.Duration) float64 {
 	return float64(m.n) - m.sum
 }
 
-// room reports whether there is room for so many units.
-func (m *meter) room(now time.Duration, units float64) bool { return m.left(now) >= units-1e-6 }
-
 // use counts units.
 func (m *meter) use(now time.Duration, units float64) {
 	m.left(now)

@@ -499,7 +499,7 @@ func (t *tx) learn(op *Op, res *Result) {
 		return
 	}
 	h.Source = l.Source
-	if op.Only != "" && r.state != nil {
+	if op.Only != "" && r.state != nil && len(r.reserved) == 0 { // which a state does not count
 		h.Limit.Of(r.state)
 	}
 	h.Limit.Update(t.now, said)
