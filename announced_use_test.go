@@ -97,7 +97,7 @@ func forms() []scenario {
 		return scenario{
 			name: "bucket of 20 a second, " + name, meters: one(20, time.Second, bucket), says: says, policy: p,
 			callers: 40, there: [2]time.Duration{10 * ms, 50 * ms}, takes: [2]time.Duration{100 * ms, 300 * ms}, lasts: 5 * time.Minute,
-			want: figure{used: used, refused: 8}, where: inStores(figure{used: used - 3, refused: 8}),
+			want: figure{used: used, refused: 8}, where: inStores(figure{used: used - 20, refused: 8}),
 		}
 	}
 	unknown := func(name string, says func(http.Header, *meter, state), by counting, used float64) scenario {

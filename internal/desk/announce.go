@@ -1,6 +1,8 @@
 package desk
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/headway-go/headway/internal/law"
@@ -125,8 +127,9 @@ func (k *Ticket) Limit(key line.AnnouncedKey, dialect string, signal law.LimitSi
 		} else if r.Scope.Identity = k.identity.audience; k.named != nil {
 			r.Scope.Identity = k.named.ID
 		}
-		if k.grant.InFlight && (c != nil || k.named == nil || k.grant.DrawsOn(k.named.ID)) {
+		if k.grant.InFlight {
 			r.Signal.Own = own
+			r.Undrawn, r.Identity = c == nil && k.named != nil && !k.grant.DrawsOn(k.named.ID), k.identity.audience
 		}
 		e.Drift, err = k.Host.Line.AnnounceLimit(&r, k.needs.All(), nil, nil)
 		return err
@@ -220,20 +223,22 @@ func (at *stored) limit(k *Ticket, key line.AnnouncedKey, dialect string, signal
 		Started: signal.Started, Own: 1, Pace: signal.Pace, Source: dialect,
 		RuleLimit: signal.RuleLimit, RulePeriod: time.Duration(signal.RulePeriod), RuleFills: signal.RuleFills,
 	}}
-	where := all
+	where, flying := all, ""
 	switch {
 	case c != nil:
 		op.Only, op.Learn.Own = k.budget(c), c.Cost
 		where = op.Only
 	case k.named != nil:
 		op.Audience = k.audience() + k.named.Stored
-		where = op.Audience
+		if where = op.Audience; !slices.Contains(at.ask.Audiences, where) {
+			flying = k.audience() // others of it may draw on the resource too
+		}
 	case k.identity.of != 0:
 		op.Audience = k.audience()
 		where = op.Audience
 	}
 	op.Learn.Mark = at.grant.Mark(where, key)
 	op.Learn.Mark.InFlight = at.grant.Before(op.Learn.Own)
-	op.Learn.InFlight = at.line.InFlight(where, at.grant)
+	op.Learn.InFlight = at.line.InFlight(cmp.Or(flying, where), at.grant)
 	return at.line.AnnounceLimit(op)
 }

@@ -10,7 +10,11 @@ type LimitReport struct {
 	Scope  Scope // the budget Rule, for all requests that need it, or else the requests of an identity
 	Key    AnnouncedKey
 	Source string // the dialect
-	Signal law.LimitSignal
+	// Undrawn is set where it was not known of the request that it draws on the resource that
+	// Scope is. Others in flight of Identity, which is its identity, may draw on it as well.
+	Undrawn  bool
+	Identity uint64
+	Signal   law.LimitSignal
 }
 
 // AnnounceLimit takes in a report, and returns how many units other programs have spent; see
@@ -54,6 +58,9 @@ func (l *locked) announceLimit(r *LimitReport, needs []Need, marks *Marks, now l
 	}
 	a.Source = r.Source
 	c, b := a.Limit, a.Budget
+	if r.Undrawn {
+		r.Signal.InFlight = max(0, l.flightOf(r.Identity)-1)
+	}
 	if s.Rule != nil {
 		c.Of(s.Rule.state)
 	}
@@ -70,6 +77,17 @@ func (l *locked) announceLimit(r *LimitReport, needs []Need, marks *Marks, now l
 	}
 	l.changed(now, isNew || c.Status(now).Tightens(before), b)
 	return spent, nil
+}
+
+// flightOf returns how many requests of an identity are in flight; of all, if that is zero.
+func (l *locked) flightOf(identity uint64) int64 {
+	if identity == 0 {
+		return l.inFlight
+	}
+	if e := l.audiences.ids[identity]; e != nil {
+		return e.inFlight
+	}
+	return l.audiences.inFlight[identity]
 }
 
 // announcedCap returns the limit that b is, if a response has announced it.
