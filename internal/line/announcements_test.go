@@ -203,6 +203,7 @@ func TestJoinAudience(t *testing.T) {
 		l.AnnouncePause(&Pause{Scope: Scope{Identity: resource}, For: 10 * time.Second})
 		l.JoinAudience(resource, route)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
 		for name, want := range map[string]time.Duration{"first": 0, "another": 1, "last": 2, "searches": 10} {
