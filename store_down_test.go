@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/headway-go/headway"
@@ -438,6 +439,9 @@ func TestS13_AStoreReceivesNoKeys(t *testing.T) {
 		spend(s, q, 1)
 		s.Snapshot()
 		s.wantStarts("A@0s B@5s")
+		synctest.Wait() // what a response has announced is sent after it
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if text := l.text.String(); strings.Contains(text, secretKey) || !strings.Contains(text, "rule%20key/") {
 			s.Errorf("the store has heard\n%s", text)
 		}
