@@ -17,10 +17,10 @@
 //
 // A second round trip is needed when the limit of a budget changes, when a Calendar
 // limit begins a new period, and always for periods of 52 days or more, announced ones
-// and their resets included. The decision is
-// then made in Go, and is written only if nothing has changed meanwhile. If programs
-// that share a budget configure different limits, each request changes the budget's
-// limit to its own, and units in use count under both.
+// and their resets included. The decision is then made in Go, and is written only if
+// nothing has changed meanwhile. If programs that share a budget configure different
+// limits, each request changes the budget's limit to its own, and units in use count
+// under both.
 //
 // # The server
 //

@@ -2650,7 +2650,8 @@ local function learn(op)
 		r.announced[#r.announced + 1] = h
 	end
 	h.source = op.source
-	law('number').update(h.cap, op, op.only and r.st)
+	local known = op.only and #r.reserved == 0 -- which a state does not count
+	law('number').update(h.cap, op, known and r.st)
 	r.dirty = true
 	return announcement(op.where, h)
 end
