@@ -294,7 +294,7 @@ func (t *tx) do(op *Op) (res Result) {
 			r := t.budget(op.Group, n)
 			r.state.Spend(t.now, n.Cost)
 			for j := range r.announced {
-				r.announced[j].Limit.Spend(t.now, n.Cost)
+				r.announced[j].State().Spend(t.now, n.Cost)
 			}
 		}
 		t.touch(op)
