@@ -159,8 +159,14 @@ func (c *Cap) Earliest(now, t Time, cost int64) (Time, bool) {
 	return max(t, min(at, c.keep)), false
 }
 
-// careTill returns until when a bucket's margin may hold a start up.
-func (c *Cap) careTill() Time { return addSat(c.updated, max(c.unit, c.per/16)) }
+// careTill returns until when a bucket's margin may hold a start up: no longer than the longest
+// reset that was announced. An inferred period may be thousands of times that.
+func (c *Cap) careTill() Time {
+	if c.unit > 0 {
+		return addSat(c.updated, c.unit)
+	}
+	return addSat(c.updated, c.per/16)
+}
 
 // surplusTill returns when the units end that a rolling limit counts beside the starts.
 func (c *Cap) surplusTill(margin int64) Time {
@@ -182,7 +188,7 @@ func (c *Cap) Take(t Time, cost int64) bool {
 	case capRolling:
 		c.window.push(t, cost)
 	case capFilling:
-		c.bucket.Take(t, cost)
+		c.bucket.Take(t, fits(cost, c.limit)) // else a cost above the limit takes several periods
 	}
 	return false
 }
@@ -269,7 +275,7 @@ func (c *Cap) give(taken Time, cost int64, known bool) {
 		back -= c.window.sum
 	case capFilling:
 		full := c.bucket.full
-		c.bucket.Give(taken, cost, false)
+		c.bucket.Give(taken, fits(cost, c.limit), false)
 		back = c.bucket.units(max(0, subSat(full.ns, c.bucket.full.ns)))
 	}
 	if c.given = addSat(c.given, back); known {

@@ -508,3 +508,38 @@ func TestCapBeginsInANewWindow(t *testing.T) {
 		t.Errorf("%d left, want 598", got)
 	}
 }
+
+// TestCapCareOfABucket: the room that care leaves in a bucket holds nothing up for longer than
+// the longest reset that was announced, however long its inferred period is.
+func TestCapCareOfABucket(t *testing.T) {
+	var inFlight int64
+	c := NewCap("", &inFlight)
+	now := Time(0)
+	said := LimitSignal{Left: 60, Limit: 3600, Reset: 10 * sec, Resets: ResetsUnit}
+	c.Update(now, said)
+	for i := range 4 {
+		p := take(c, &inFlight, now, 1)
+		said.Left, said.Started, said.Mark, said.Own, said.Refused = int64(60-15*i), now, p.mark, 1, true
+		now += sec
+		c.Update(now, said)
+		inFlight = 0
+	}
+	if c.margin(now) <= c.Remaining(now) {
+		t.Fatalf("care leaves %d of %d: this tests nothing", c.margin(now), c.bucket.Remaining(now))
+	}
+	if at, _ := c.Earliest(now, now, 1); at > now+10*sec {
+		t.Errorf("a start after %v, want 10 s at most", at-now)
+	}
+}
+
+// TestCapOfCostlyRequests: a request that costs more than the limit holds the next one up for one
+// period, as the server decides about it.
+func TestCapOfCostlyRequests(t *testing.T) {
+	for _, resets := range []Resets{ResetsFull, ResetsRolling} {
+		c := announcedCap(new(int64), LimitSignal{Left: 1, Limit: 1, Reset: -1, Window: 60 * sec, Resets: resets})
+		c.Take(sec, 5)
+		if at, _ := c.Earliest(sec, sec, 1); at != 61*sec {
+			t.Errorf("resets %d: the next one starts at %d, want 61 s", resets, at)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func (c *Cap) margin(now Time) int64 {
 	if subSat(now, c.peakAt) <= c.meanResponse {
 		margin = addSat(margin, max(0, subSat(c.peak, max(0, c.over))))
 	}
-	return min(margin, int64(most)/2)
+	return min(margin, int64(most/2)) // half of 2^63 is an int64, 2^63 is not
 }
 
 // graceFor returns for how long the requests wait that let another one go alone, where its

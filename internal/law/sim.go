@@ -64,6 +64,9 @@ func (s *sim) take(t Time, cost int64, todo *schedule) {
 	}
 	switch s.kind {
 	case simBucket:
+		if s.capped {
+			cost = fits(cost, s.cap.limit) // as Cap.Take does
+		}
 		s.bucket.Take(t, cost)
 		s.loose = s.loose || s.strict
 	case simSliding:

@@ -1382,7 +1382,7 @@ makers.cap = function()
 	-- fillingEarliest returns when cost units fit in a bucket and leave more units, as long as
 	-- these may hold a start up, or else when they fit.
 	local function fillingEarliest(c, t, cost, more)
-		local e, till = c.bucket:earliest(t, t, cost), c.updated + max(c.unit, floor(c.per / 16))
+		local e, till = c.bucket:earliest(t, t, cost), c.updated + (c.unit > 0 and c.unit or floor(c.per / 16))
 		if more <= 0 or e >= till then
 			return e
 		end
@@ -1431,7 +1431,7 @@ makers.cap = function()
 		if c.kind == ROLLING then
 			c.window:push(t, cost)
 		elseif c.kind == FILLING then
-			c.bucket:pushAt(t, cost)
+			c.bucket:pushAt(t, fits(cost, c.limit))
 		elseif c.left ~= NEVER then
 			c.left, c.last = c.left - cost, t
 		end
@@ -1495,7 +1495,7 @@ makers.cap = function()
 			if full <= -FAR then
 				error(RAW)
 			end
-			b:give(taken, cost)
+			b:give(taken, fits(cost, c.limit))
 			back = muldiv(max(0, full - b.full), b.l.n, b.l.per)
 		elseif taken < c.begun or c.left == NEVER then
 			return
